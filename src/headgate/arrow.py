@@ -1,0 +1,213 @@
+"""Events to Arrow columns. Built from flat lists, and shared type maps are laid down once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headgate.codec import decode_message
+from headgate.event import Event, Types
+from headgate.formats import Decode
+from headgate.limits import BATCH_BYTES
+
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+TYPE = pa.struct([("mysql", pa.string()), ("jdbc", pa.int32()), ("flags", pa.int32())])
+TYPE_MAP = pa.map_(pa.string(), TYPE)
+TIME = pa.timestamp("us", tz="UTC")
+ORIGIN = pa.struct(
+    [
+        ("format", pa.string()),
+        ("dialect", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIME),
+    ]
+)
+ERROR = pa.struct([("code", pa.string()), ("message", pa.string())])
+
+EVENT_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("op", pa.string()),
+        ("database", pa.string()),
+        ("table", pa.string()),
+        ("key", pa.list_(pa.string())),
+        ("before", TEXT_MAP),
+        ("after", TEXT_MAP),
+        ("types", TYPE_MAP),
+        ("ddl", pa.string()),
+        ("commit_ts", pa.int64()),
+        ("event_time", TIME),
+        ("emit_time", TIME),
+        ("position", TEXT_MAP),
+        ("origin", ORIGIN),
+        ("extra", TEXT_MAP),
+        ("error", ERROR),
+        ("raw", pa.binary()),
+        ("raw_key", pa.binary()),
+    ]
+)
+
+SOURCE_COLUMNS = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": TIME,
+}
+"""Kafka's columns, as far as decoding uses them; only `value` must be there."""
+
+
+def decode_batches(
+    batches: Iterable[pa.RecordBatch], decode: Decode, most_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Kafka-shaped batches to batches of events, each bounded in bytes."""
+    for batch in batches:
+        for part in bounded(batch):
+            yield decode_batch(part, decode, most_bytes)
+
+
+def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slice a batch so that no part holds much more than BATCH_BYTES of messages."""
+    if batch.nbytes <= BATCH_BYTES:
+        yield batch
+        return
+    start = size = 0
+    for i, value in enumerate(batch.column("value")):
+        size += value.as_buffer().size if value.is_valid else 0
+        if size > BATCH_BYTES and i > start:
+            yield batch.slice(start, i - start)
+            start, size = i, value.as_buffer().size if value.is_valid else 0
+    yield batch.slice(start)
+
+
+def decode_batch(batch: pa.RecordBatch, decode: Decode, most_bytes: int) -> pa.RecordBatch:
+    """One Kafka-shaped batch to one batch of events."""
+    events, counts = decode_columns(batch, decode, most_bytes)
+    if len(events) != batch.num_rows:
+        rows = [row for row, count in enumerate(counts) for _ in range(count)]
+        batch = batch.take(pa.array(rows, pa.int32()))
+    return to_batch(events, batch)
+
+
+def decode_columns(
+    batch: pa.RecordBatch, decode: Decode, most_bytes: int
+) -> tuple[list[Event], list[int]]:
+    """The events of a batch, and how many each message gave (at least one)."""
+    absent = [None] * batch.num_rows
+    values = batch.column("value").to_pylist()
+    names = batch.schema.names
+    keys = batch.column("key").to_pylist() if "key" in names else absent
+    topics = batch.column("topic").to_pylist() if "topic" in names else absent
+    events: list[Event] = []
+    counts: list[int] = []
+    for key, value, topic in zip(keys, values, topics):
+        found = decode_message(decode, key, value, topic, most_bytes)
+        events += found
+        counts.append(len(found))
+    return events, counts
+
+
+def to_batch(events: Sequence[Event], source: pa.RecordBatch | None = None) -> pa.RecordBatch:
+    """Events as a batch of the event schema; `source` has the Kafka coordinates, row by row."""
+    text = pa.string()
+    columns = [
+        pa.array([e.kind for e in events], text),
+        pa.array([e.op for e in events], text),
+        pa.array([e.database for e in events], text),
+        pa.array([e.table for e in events], text),
+        taken([e.key for e in events], key_lists, pa.list_(text)),
+        text_maps([e.before for e in events]),
+        text_maps([e.after for e in events]),
+        taken([e.types for e in events], type_maps, TYPE_MAP),
+        pa.array([e.ddl for e in events], text),
+        pa.array([e.commit_ts for e in events], pa.int64()),
+        pa.array([e.event_time for e in events], TIME),
+        pa.array([e.emit_time for e in events], TIME),
+        text_maps([e.position for e in events]),
+        origins(events, source),
+        text_maps([e.extra for e in events]),
+        errors([e.error for e in events]),
+        pa.array([e.raw for e in events], pa.binary()),
+        pa.array([e.raw_key for e in events], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA)
+
+
+def text_maps(images: list[dict[str, str | None] | None]) -> pa.Array:
+    """Maps from flat lists of names and values; far cheaper than a list of pairs per row."""
+    absent = images.count(None)
+    if absent == len(images):
+        return pa.nulls(absent, TEXT_MAP)
+    offsets: list[int | None] = []
+    names: list[str] = []
+    values: list[str | None] = []
+    for image in images:
+        if image is None:
+            offsets.append(None)
+        else:
+            offsets.append(len(names))
+            names += image
+            values += image.values()
+    offsets.append(len(names))
+    return pa.MapArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.array(names, pa.string()), pa.array(values, pa.string())
+    )
+
+
+def taken(values: list[Any], make: Callable[[list[Any]], pa.Array], type_: pa.DataType) -> pa.Array:
+    """A column whose values are few and shared: each distinct object laid down once, then taken."""
+    distinct = {id(value): value for value in values}
+    distinct.pop(id(None), None)
+    if not distinct:
+        return pa.nulls(len(values), type_)
+    index = {identity: at for at, identity in enumerate(distinct)}
+    at = pa.array(map(index.get, map(id, values)), pa.int32(), size=len(values))
+    return make(list(distinct.values())).take(at)
+
+
+def type_maps(maps: list[Types]) -> pa.Array:
+    """The distinct type maps of a batch."""
+    offsets = [0]
+    names: list[str] = []
+    types: list[Any] = []
+    for each in maps:
+        names += each
+        types += each.values()
+        offsets.append(len(names))
+    mysql, jdbc, flags = zip(*types) if types else ((), (), ())
+    items = pa.StructArray.from_arrays(
+        [pa.array(mysql, pa.string()), pa.array(jdbc, pa.int32()), pa.array(flags, pa.int32())],
+        fields=list(TYPE),
+    )
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(names, pa.string()), items)
+
+
+def key_lists(keys: list[tuple[str, ...]]) -> pa.Array:
+    """The distinct keys of a batch."""
+    return pa.array(keys, pa.list_(pa.string()))
+
+
+def errors(found: list[tuple[str, str] | None]) -> pa.Array:
+    """Code and sentence of each invalid event."""
+    if found.count(None) == len(found):
+        return pa.nulls(len(found), ERROR)
+    return pa.array([e and {"code": e[0], "message": e[1]} for e in found], ERROR)
+
+
+def origins(events: Sequence[Event], source: pa.RecordBatch | None) -> pa.Array:
+    """Format and dialect from the events, coordinates from the transport."""
+    columns = [
+        pa.array([e.format for e in events], pa.string()),
+        pa.array([e.dialect for e in events], pa.string()),
+    ]
+    for field in list(ORIGIN)[2:]:
+        if source is not None and field.name in source.schema.names:
+            columns.append(source.column(field.name).cast(field.type))
+        else:
+            columns.append(pa.nulls(len(events), field.type))
+    return pa.StructArray.from_arrays(columns, fields=list(ORIGIN))

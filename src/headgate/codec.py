@@ -1,0 +1,34 @@
+"""The one place that calls a decoder: whatever the bytes are, events come back, never an exception."""
+
+from __future__ import annotations
+
+from headgate.errors import DecodeError
+from headgate.event import Event
+from headgate.formats import Decode
+
+
+def decode_message(
+    decode: Decode, key: bytes | None, value: bytes | None, topic: str | None, most_bytes: int
+) -> list[Event]:
+    """Decode one message; one that cannot be decoded gives exactly one `invalid` event.
+
+    >>> from headgate.formats import decoder
+    >>> decode_message(decoder("canal-json"), None, b"{", None, 1000)[0].error[0]
+    'malformed-json'
+    """
+    try:
+        if value is not None and len(value) > most_bytes:
+            raise too_large(len(value), most_bytes)
+        return decode(key, value, topic)
+    except DecodeError as error:
+        return [
+            Event("invalid", error=(error.code, str(error)), raw=value, raw_key=key)
+        ]
+
+
+def too_large(size: int, most_bytes: int) -> DecodeError:
+    return DecodeError(
+        "too-large",
+        f"the message has {size} bytes, more than {most_bytes}",
+        "raise max-message-bytes if it is real",
+    )

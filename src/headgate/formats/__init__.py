@@ -1,0 +1,129 @@
+"""The registry of wire formats: one file per format, one line here.
+
+A format's module has `FORMAT`, which names its dialects and options and makes its decoder.
+Modules are imported on first use.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from msgspec import Raw
+
+from headgate.errors import unknown_name
+from headgate.event import Event
+from headgate.options import CommonOptions, build, names
+
+Decode = Callable[["bytes | None", "bytes | None", "str | None"], list[Event]]
+"""(key, value, topic) to events; raises DecodeError."""
+
+
+class Sniffed(NamedTuple):
+    """A message as detection sees it: the members of its JSON object unread, if it is one."""
+
+    key: bytes | None
+    members: Mapping[str, Raw]
+
+MODULES = {
+    "canal-json": "canal_json",
+    "open-protocol": "open_protocol",
+    "oms-default": "oms_default",
+    "dataworks": "dataworks",
+    "shareplex": "shareplex",
+    "debezium": "debezium",
+    "debezium-smt": "debezium_smt",
+    "maxwell": "maxwell",
+}
+
+
+@dataclass(frozen=True)
+class Format:
+    """One wire format: what it is called, what it knows, and how its decoder is made."""
+
+    name: str
+    summary: str
+    dialects: Mapping[str, str]
+    options: type[CommonOptions]
+    decoder: Callable[[str | None, Any], Decode]
+    recognises: Callable[[Sniffed], bool]
+    kinds: str
+
+
+def load(name: str) -> Format:
+    """The format of that name.
+
+    >>> load("maxwell").name
+    'maxwell'
+    """
+    if name not in MODULES:
+        raise unknown_name("format", name, [*MODULES, "auto"])
+    format: Format = import_module(f"headgate.formats.{MODULES[name]}").FORMAT
+    return format
+
+
+def split(spec: str) -> tuple[str, str | None]:
+    """Take `name` or `name:dialect` apart, refusing what is not registered.
+
+    >>> split("canal-json:ticdc")
+    ('canal-json', 'ticdc')
+    """
+    name, colon, dialect = spec.strip().partition(":")
+    if name == "auto" and not colon:
+        return name, None
+    format = load(name)
+    if not colon:
+        return name, None
+    if dialect not in format.dialects:
+        raise unknown_name(f"dialect of {name}", dialect, format.dialects)
+    return name, dialect
+
+
+def decoder(spec: str = "auto", **options: Any) -> Decode:
+    """The function that decodes one message of a format; plain Python, no Spark.
+
+    >>> decode = decoder("maxwell")
+    >>> m = b'{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
+    >>> decode(None, m, None)[0].after
+    {'id': '1.10'}
+    """
+    name, dialect = split(spec)
+    if name == "auto":
+        from headgate.formats.detect import auto_decoder
+
+        return auto_decoder(options)
+    format = load(name)
+    return format.decoder(dialect, build(format.options, options))
+
+
+def share(options: Mapping[str, Any]) -> dict[str, Any]:
+    """For `auto`: give each format the options it has, and refuse one that no format has."""
+    formats = [load(name) for name in MODULES]
+    known = set().union(*(names(f.options) for f in formats))
+    for name in options:
+        if name.replace("-", "_") not in known:
+            raise unknown_name("option", name, (n.replace("_", "-") for n in known))
+    return {
+        f.name: build(
+            f.options,
+            {k: v for k, v in options.items() if k.replace("-", "_") in names(f.options)},
+        )
+        for f in formats
+    }
+
+
+def describe_options(format: Format) -> list[dict[str, Any]]:
+    """Name, default, choices and help of each option, for `headgate formats` and the docs."""
+    return [
+        {
+            "name": f.name.replace("_", "-"),
+            "default": f.default,
+            "choices": list(f.metadata["choices"]),
+            "help": f.metadata["help"],
+        }
+        for f in dataclasses.fields(format.options)
+    ]
+

@@ -1,0 +1,419 @@
+"""Canal's flat JSON message, and what TiCDC, OceanBase OMS and Tencent made of it.
+
+Vendors' documents: TiCDC Canal-JSON Protocol; OMS "JSON format of Canal messages"; Tencent's
+Canal-compatible format. Where they differ from the wire: docs/formats/canal-json.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from headgate import values
+from headgate.compression import COMPRESSIONS, decompressor
+from headgate.errors import DecodeError, shown
+from headgate.event import ColumnType, Event, Image, Types
+from headgate.formats import Decode, Format, Sniffed
+from headgate.options import CommonOptions, option
+from headgate.strict_json import Int64, Raw, exact_text, parse, reader
+from headgate.values import Convert, Converters, micros
+
+ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
+DDL_OPS = {
+    "CREATE": "create",
+    "ALTER": "alter",
+    "ERASE": "drop",
+    "RENAME": "rename",
+    "TRUNCATE": "truncate",
+    "CINDEX": "create_index",
+    "DINDEX": "drop_index",
+    "QUERY": "query",
+}
+MARKER_OPS = {"XACOMMIT": "commit", "XAROLLBACK": "rollback", "GTID": "begin"}
+TYPES = [*ROW_OPS, *DDL_OPS, *MARKER_OPS, "MHEARTBEAT", "TIDB_WATERMARK"]
+
+NULL = Raw(b"null")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Options(CommonOptions):
+    """Options of canal-json."""
+
+    compression: str = option("auto", "of the whole value, as TiCDC compresses", COMPRESSIONS)
+
+
+class Tidb(msgspec.Struct, gc=False):
+    """TiCDC's extension member `_tidb`."""
+
+    commitTs: Int64 | None = None
+    watermarkTs: Int64 | None = None
+    onlyHandleKey: bool = False
+    claimCheckLocation: str | None = None
+    rowkey: str | None = None
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """All members but the rows; type maps stay raw, because they repeat and are cached."""
+
+    type: str
+    database: str | None = None
+    table: str | None = None
+    isDdl: bool = False
+    es: Int64 | None = None
+    ts: Int64 | None = None
+    id: Int64 | UnsetType | None = UNSET
+    gtid: str | None = None
+    sql: str | None = None
+    pkNames: Raw = NULL
+    mysqlType: Raw = NULL
+    sqlType: Raw = NULL
+    tidb: Tidb | None = msgspec.field(name="_tidb", default=None)
+
+
+class TextRows(Envelope, gc=False):
+    """Canal and TiCDC: every value is a string or null."""
+
+    data: list[dict[str, str | None]] | None = None
+    old: list[dict[str, str | None] | None] | None = None
+
+
+class TypedRows(Envelope, gc=False):
+    """OMS and Tencent: numbers are bare."""
+
+    data: list[dict[str, Any]] | None = None
+    old: list[dict[str, Any] | None] | None = None
+
+
+class RawRows(msgspec.Struct, gc=False):
+    """The rows alone, each value as its own bytes."""
+
+    data: list[dict[str, Raw] | None] | None = None
+    old: list[dict[str, Raw] | None] | None = None
+
+
+_text_rows = reader(TextRows)
+_typed_rows = reader(TypedRows)
+_raw_rows = reader(RawRows)
+_names = reader(list[str] | None)
+_mysql_types = reader(dict[str, str | None] | None)
+_sql_types = reader(dict[str, Int64 | None] | None)
+
+
+def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
+    """Canal and TiCDC: binary as ISO-8859-1, ENUM and SET as numbers, TIMESTAMP in local time."""
+    base = values.base_type(mysql_type)
+    if base.endswith("blob") or base.endswith("binary") or base == "geometry":
+        return values.latin1_bytes
+    if base == "enum":
+        return values.enum_label(mysql_type)
+    if base == "set":
+        return values.set_labels(mysql_type)
+    if base == "timestamp":
+        return to_utc
+    return None
+
+
+def oms_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
+    """OMS: binary is base64 already, TIMESTAMP counts seconds, BIT is base64 (a number in old ones)."""
+    base = values.base_type(mysql_type)
+    if base == "timestamp":
+        return lambda value: values.epoch_seconds(values.spaced(value))
+    if base == "datetime":
+        return values.spaced
+    if base in ("decimal", "numeric"):
+        return values.plain
+    if base == "bit":
+        return lambda v: v if v.isdigit() else values.big_endian_bits(values.base64_bytes(v))
+    return None
+
+
+class Plan(msgspec.Struct):
+    """What the type maps of a message mean for its rows; made once per distinct pair of maps."""
+
+    key: tuple[str, ...] | None
+    types: Types | None
+    text: Converters
+    oms: Converters
+
+
+def make_decoder(dialect: str | None, options: Options) -> Decode:
+    """A decoder of one dialect, or of any where `dialect` is None."""
+    plans: dict[tuple[bytes, bytes, bytes], Plan] = {}
+    to_utc = values.utc(options.timezone)
+    decompress = decompressor(options.compression, options.max_message_bytes)
+    typed = dialect in ("oms", "tencent")
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is None:
+            return [Event("tombstone", format="canal-json", dialect=dialect)]
+        value = decompress(value)
+        message = read(value, typed)
+        name = dialect or dialect_of(message, value, options.strict)
+        op = ROW_OPS.get(message.type)
+        if op is None or message.isDdl or (message.data is None and message.old is None):
+            return [other(message, name, op)]
+        told = bytes(message.mysqlType), bytes(message.sqlType), bytes(message.pkNames)
+        plan = plans.get(told)
+        if plan is None:
+            if len(plans) > 10_000:  # TiCDC writes mysqlType in random order
+                plans.clear()
+            plan = plans[told] = make_plan(*told, to_utc)
+        event = Event(
+            "row",
+            op,
+            message.database or None,
+            message.table or None,
+            plan.key,
+            None,
+            None,
+            plan.types,
+            None,
+            None,
+            micros(message.es),
+            micros(message.ts),
+            None,
+            "canal-json",
+            name,
+        )
+        if message.id or message.gtid or message.tidb:
+            describe_origin(event, message)
+        if message.__class__ is TypedRows:
+            message = as_text(event, message, value)
+        return rows(event, message, plan.oms if name == "oms" else plan.text)
+
+    return decode
+
+
+def as_text(event: Event, message: TypedRows, value: bytes) -> TypedRows:
+    """Turn bare values into text, and remember which were bare where the message has no types."""
+    images = [row for row in (message.data or []) + (message.old or []) if row is not None]
+    if event.types is None and images and (bare := values.bare_names(images[0])):
+        event.extra = {**(event.extra or {}), "numbers": bare}
+    if all([values.textify(image) for image in images]):
+        return message
+    return exact_rows(message, value)
+
+
+def read(value: bytes, typed: bool) -> Any:
+    """Parse a message: as text rows where that fits, else as rows with bare values."""
+    if not typed:
+        try:
+            if not value.isascii():
+                str(value, "utf-8")
+            return _text_rows.decode(value)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            pass
+    try:
+        return parse(_typed_rows, value)
+    except DecodeError as error:
+        escaped = escape_control_characters(value)
+        if error.code != "malformed-json" or escaped == value:
+            raise
+        return parse(_typed_rows, escaped)
+
+
+def escape_control_characters(value: bytes) -> bytes:
+    """Escape raw line breaks and tabs inside strings, as Tencent's DDL messages have them."""
+    if not any(c in value for c in (b"\n", b"\r", b"\t")):
+        return value
+
+    def escape(match: re.Match[bytes]) -> bytes:
+        found = match.group()
+        return found.replace(b"\n", b"\\n").replace(b"\r", b"\\r").replace(b"\t", b"\\t")
+
+    return _STRING.sub(escape, value)
+
+
+def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
+    """Whose message this is; `strict` refuses to guess."""
+    if message.tidb is not None or message.type == "TIDB_WATERMARK":
+        return "ticdc"
+    if message.id is UNSET:
+        return "oms"
+    if message.id != 0:
+        return "canal"
+    if bytes(message.mysqlType) != b"null":
+        return "ticdc"
+    if not message.isDdl:
+        return "tencent"
+    if strict:
+        raise DecodeError(
+            "ambiguous-dialect",
+            "a DDL message with id 0 and no _tidb can be of dialect tencent or ticdc",
+            "name the dialect, as in canal-json:ticdc",
+        )
+    return "ticdc" if value.lstrip().startswith(b'{"id"') else "tencent"
+
+
+def make_plan(
+    mysql_type: bytes, sql_type: bytes, pk_names: bytes, to_utc: Convert | None
+) -> Plan:
+    """Join the two type maps, and choose a converter for each column that needs one."""
+    names = parse(_names, pk_names)
+    key = None if names is None else tuple(names)
+    mysql = parse(_mysql_types, mysql_type) or {}
+    jdbc = parse(_sql_types, sql_type) or {}
+    if not mysql and not jdbc:
+        return Plan(key, None, [], [])
+    types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in mysql | jdbc}
+    named = [(n, t) for n, t in mysql.items() if t]
+    return Plan(
+        key,
+        types,
+        [(n, c) for n, t in named if (c := text_converter(t, to_utc))],
+        [(n, c) for n, t in named if (c := oms_converter(t, to_utc))],
+    )
+
+
+def small(code: int | None) -> int | None:
+    if code is not None and not -(2**31) <= code < 2**31:
+        raise DecodeError("wrong-type", f"sqlType {code} is no JDBC code", "check the producer")
+    return code
+
+
+def describe_origin(event: Event, message: Envelope) -> None:
+    """What the message says of its place in the source, and what only a re-encode needs."""
+    if message.id is not UNSET and message.id:
+        event.extra = {"id": str(message.id)}
+    if message.gtid:
+        event.position = {"gtid": message.gtid}
+    tidb = message.tidb
+    if tidb is not None:
+        event.commit_ts = tidb.commitTs
+        if tidb.onlyHandleKey or tidb.claimCheckLocation or tidb.rowkey:
+            extra = event.extra = event.extra or {}
+            if tidb.onlyHandleKey:
+                extra["onlyHandleKey"] = "true"
+            if tidb.claimCheckLocation:
+                extra["claimCheckLocation"] = tidb.claimCheckLocation
+            if tidb.rowkey:
+                extra["rowkey"] = tidb.rowkey
+
+
+def rows(first: Event, message: Any, converters: Converters) -> list[Event]:
+    """One event per row; each row's before image is completed from its own `data`."""
+    data, old = message.data, message.old
+    if first.op == "delete" and data is None:
+        data = old
+    elif data is None:
+        raise DecodeError("missing-member", "data is null", "check the format and dialect")
+    if not data:
+        first.kind, first.op = "marker", "empty"
+        return [first]
+    if first.op != "update":
+        old = ()
+    elif old is None and first.dialect == "canal":
+        old = [{}] * len(data)  # up to 1.1.6, an update that changed nothing
+    elif old is None or len(old) != len(data):
+        old = ()  # up to 1.1.6, rows that changed nothing were left out of `old`
+    if len(data) == 1:
+        place(first, data[0], old[0] if old else None, converters)
+        return [first]
+    return [
+        place(numbered(first, i), row, old[i] if old else None, converters)
+        for i, row in enumerate(data)
+    ]
+
+
+def place(event: Event, row: Any, changed: Any, converters: Converters) -> Event:
+    """Put one row's images into its event."""
+    if row is None:
+        raise DecodeError("wrong-type", "a row of data is null", "check the producer")
+    if converters:
+        values.convert(row, converters)
+        if changed:
+            values.convert(changed, converters)
+    if event.op == "delete":
+        event.before = row
+    else:
+        event.after = row
+        if changed is not None:
+            event.before = {**row, **changed}
+    return event
+
+
+def numbered(event: Event, index: int) -> Event:
+    """A copy of an event for one row of a message with several."""
+    copy = msgspec.structs.replace(event)
+    copy.position = {**(event.position or {}), "row": str(index)}
+    return copy
+
+
+def exact_rows(message: Any, value: bytes) -> Any:
+    """Read the rows again, now each value's own text, because one of them is an object or array."""
+    exact = parse(_raw_rows, value)
+    message.data, message.old = (
+        None if rows is None else [row and {n: exact_text(v) for n, v in row.items()} for row in rows]
+        for rows in (exact.data, exact.old)
+    )
+    return message
+
+
+def other(message: Any, dialect: str | None, row_op: str | None) -> Event:
+    """Everything that is not a row: DDL, statement text, watermark, heartbeat, marker."""
+    event = Event(
+        "ddl",
+        database=message.database or None,
+        table=message.table or None,
+        event_time=micros(message.es),
+        emit_time=micros(message.ts),
+        format="canal-json",
+        dialect=dialect,
+    )
+    describe_origin(event, message)
+    type_, sql = message.type, message.sql
+    if message.isDdl:
+        event.op, event.ddl = DDL_OPS.get(type_, "query"), sql or ""
+        if type_ not in DDL_OPS:
+            event.extra = {**(event.extra or {}), "type": type_}
+    elif type_ == "TIDB_WATERMARK":
+        if message.tidb is None or message.tidb.watermarkTs is None:
+            raise DecodeError(
+                "missing-member", "the watermark has no _tidb.watermarkTs", "check the producer"
+            )
+        event.kind, event.commit_ts = "watermark", message.tidb.watermarkTs
+    elif type_ == "MHEARTBEAT":
+        event.kind = "heartbeat"
+    elif type_ in MARKER_OPS:
+        event.kind, event.op = "marker", MARKER_OPS[type_]
+        event.extra = {**(event.extra or {}), "type": type_, "sql": sql or ""}
+    elif type_ in DDL_OPS or (row_op and sql):
+        event.kind, event.op, event.ddl = "statement", row_op, sql or ""
+    elif row_op:
+        raise DecodeError(
+            "missing-member", f"{type_} has neither rows nor a statement", "check the producer"
+        )
+    else:
+        raise DecodeError(
+            "unknown-type",
+            f"type is {shown(type_)}, which no Canal dialect has",
+            f"known: {', '.join(TYPES)}",
+        )
+    return event
+
+
+def recognises(message: Sniffed) -> bool:
+    """Canal's own members; Maxwell shares `database`, `table`, `type`, `data` and `old`."""
+    members = message.members
+    return "type" in members and ("isDdl" in members or "mysqlType" in members and "es" in members)
+
+
+FORMAT = Format(
+    name="canal-json",
+    summary="Canal's flat JSON message and its relatives",
+    dialects={
+        "canal": "Alibaba Canal, all versions",
+        "ticdc": "TiCDC Canal-JSON, with and without the TiDB extension",
+        "oms": "OceanBase Migration Service, method Canal",
+        "tencent": "Tencent's Canal-compatible format",
+    },
+    options=Options,
+    decoder=make_decoder,
+    recognises=recognises,
+    kinds="rows, DDL, statements, watermarks, heartbeats, XA markers",
+)

@@ -1,0 +1,56 @@
+"""Which format a message is in: every format says whether it recognises it, and one should."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Raw
+
+from headgate.errors import DecodeError, shown
+from headgate.event import Event
+from headgate.formats import MODULES, Decode, Sniffed, load, share
+from headgate.strict_json import members, parse
+
+
+def candidates(key: bytes | None, value: bytes | None) -> list[str]:
+    """The formats that recognise a message, most likely first; raises where it is not JSON at all.
+
+    >>> candidates(None, b'{"type":"INSERT","isDdl":false}')
+    ['canal-json']
+    """
+    framed = load("open-protocol").recognises(Sniffed(key, {}))
+    found: Mapping[str, Raw] = {} if framed or value is None else parse(members, value)
+    sniffed = Sniffed(key, found)
+    return [name for name in MODULES if load(name).recognises(sniffed)]
+
+
+def auto_decoder(options: Mapping[str, Any]) -> Decode:
+    """A decoder that detects the format of each message by itself, also in a mixed topic."""
+    shared = share(options)
+    decoders = {name: load(name).decoder(None, shared[name]) for name in MODULES}
+    strict = shared["canal-json"].strict
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        found = candidates(key, value)
+        if not found:
+            if value is None or value.strip() == b"null":
+                return decoders["debezium"](key, value, topic)
+            raise unrecognised(value)
+        if strict and len(found) > 1:
+            raise DecodeError(
+                "ambiguous-format", f"the message can be {' or '.join(found)}", "name the format"
+            )
+        return decoders[found[0]](key, value, topic)
+
+    return decode
+
+
+def unrecognised(value: bytes) -> DecodeError:
+    """The error for a JSON object that no format claims; it names members, never values."""
+    names = ", ".join(shown(name, 40) for name in list(parse(members, value))[:8])
+    return DecodeError(
+        "unrecognised",
+        f"no format has a message with the members {names or '(none)'}",
+        "name the format, if the message is CDC at all",
+    )

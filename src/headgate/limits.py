@@ -1,0 +1,16 @@
+"""All ceilings, in one place. A message beyond one of them is an `invalid` event, never a crash."""
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""Largest message decoded, before and after decompression; option `max-message-bytes`."""
+
+MAX_EVENTS_PER_MESSAGE = 1_000_000
+"""Most row changes one message may hold."""
+
+MAX_PLAIN_EXPONENT = 5_000
+"""Decimal exponents beyond this stay in scientific notation instead of growing into zeros."""
+
+BATCH_BYTES = 32 * 1024 * 1024
+"""Bytes of messages after which an Arrow batch of events is handed on."""
+
+IN_PROCESS_BYTES = 128 * 1024 * 1024
+"""Input up to this size is decoded by the command line itself; larger input goes through Spark."""

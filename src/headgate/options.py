@@ -1,0 +1,86 @@
+"""Options are dataclasses; command-line flags, URI parameters and docs derive from their fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from headgate.errors import UsageError, unknown_name
+from headgate.limits import MAX_MESSAGE_BYTES
+
+T = TypeVar("T")
+
+
+def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
+    """Declare one option of a format: its default, what it does, and what it may be."""
+    return field(default=default, metadata={"help": help, "choices": choices})
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """Options that every format has."""
+
+    timezone: str = option("UTC", "zone of TIMESTAMP values that the dialect sends as local text")
+    strict: bool = option(False, "refuse a message whose dialect would have to be guessed")
+    max_message_bytes: int = option(MAX_MESSAGE_BYTES, "largest message decoded")
+
+    def __post_init__(self) -> None:
+        try:
+            ZoneInfo(self.timezone)
+        except (KeyError, ValueError, OSError):
+            raise UsageError(
+                f"unknown timezone {self.timezone!r}; use a name such as 'Asia/Shanghai' or 'UTC'"
+            ) from None
+
+
+def spelled(name: str) -> str:
+    """The outside spelling of an option: `max_message_bytes` is `max-message-bytes`."""
+    return name.replace("_", "-")
+
+
+def names(cls: type) -> set[str]:
+    """The field names of an options dataclass."""
+    return {f.name for f in dataclasses.fields(cls)}
+
+
+def build(cls: type[T], given: Mapping[str, Any]) -> T:
+    """Make options from a mapping, as typed on a command line, in a URI or in Python.
+
+    >>> build(CommonOptions, {"max-message-bytes": "1024"}).max_message_bytes
+    1024
+    """
+    hints = typing.get_type_hints(cls)
+    known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    values = {}
+    for raw_name, value in given.items():
+        name = raw_name.replace("-", "_")
+        if name not in known:
+            raise unknown_name("option", raw_name, map(spelled, known))
+        values[name] = _convert(spelled(name), value, hints[name])
+        choices = known[name].metadata["choices"]
+        if choices and values[name] not in choices:
+            raise UsageError(
+                f"option {spelled(name)} cannot be {value!r}; it is one of: {', '.join(choices)}"
+            )
+    return cls(**values)
+
+
+def _convert(name: str, value: Any, hint: Any) -> Any:
+    if isinstance(hint, types.UnionType):
+        hint = next(t for t in typing.get_args(hint) if t is not type(None))
+    if value is None or isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    text = str(value).strip()
+    if hint is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if hint is int and text.lstrip("-").isdigit():
+        return int(text)
+    if hint is str and isinstance(value, (str, int)):
+        return text
+    wanted = {bool: "true or false", int: "a whole number", str: "text"}[hint]
+    raise UsageError(f"option {name} cannot be {value!r}; it takes {wanted}")

@@ -1,0 +1,256 @@
+"""Canonical value text: how each dialect's way to write a MySQL value becomes the one text form."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from msgspec.json import encode as encode_json
+
+from headgate.errors import DecodeError
+from headgate.event import Image
+from headgate.limits import MAX_PLAIN_EXPONENT
+from headgate.strict_json import Number
+
+Convert = Callable[[str], str]
+Converters = list[tuple[str, Convert]]
+
+EPOCH = datetime(1970, 1, 1)
+_SCIENTIFIC = re.compile(r"([+-]?)(\d*)\.?(\d*)[eE]([+-]?\d+)")
+_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+
+
+def base_type(mysql_type: str) -> str:
+    """The bare, lower-case type name: `ENUM('a','b')` is `enum`, `bigint(20) unsigned` is `bigint`.
+
+    >>> base_type("VARCHAR(255)")
+    'varchar'
+    """
+    return re.split(r"[(\s]", mysql_type.strip().lower(), maxsplit=1)[0]
+
+
+def textify(image: dict[str, Any]) -> bool:
+    """Turn a row's JSON scalars into canonical text, in place; False where one is nested.
+
+    >>> row = {"a": 18446744073709551615, "b": Number("1.10"), "c": True, "d": None}
+    >>> textify(row), row
+    (True, {'a': '18446744073709551615', 'b': '1.10', 'c': '1', 'd': None})
+    """
+    for name, value in image.items():
+        kind = value.__class__
+        if kind is str or value is None or kind is Number:
+            continue
+        if kind is int:
+            image[name] = str(value)
+        elif kind is bool:
+            image[name] = "1" if value else "0"
+        else:
+            return False
+    return True
+
+
+def bare_names(image: dict[str, Any]) -> str | None:
+    """Which columns came as bare numbers, as a JSON array; for formats that send no types.
+
+    >>> bare_names({"id": 1, "name": "x"})
+    '["id"]'
+    """
+    found = [n for n, v in image.items() if v.__class__ is int or v.__class__ is Number]
+    return encode_json(found).decode() if found else None
+
+
+def convert(image: Image, converters: Converters) -> None:
+    """Apply each converter to its column, in place, where the column is there and not NULL."""
+    for name, function in converters:
+        value = image.get(name)
+        if value is not None:
+            image[name] = function(value)
+
+
+def plain(number: str) -> str:
+    """A decimal in plain notation, no digit lost or added beyond what the exponent says.
+
+    >>> plain("1.50E-7"), plain("0E-10"), plain("12e2"), plain("1.10")
+    ('0.000000150', '0.0000000000', '1200', '1.10')
+    """
+    match = _SCIENTIFIC.fullmatch(number)
+    if not match:
+        return number
+    sign, whole, fraction, exponent_text = match.groups()
+    if len(exponent_text) > 8 or abs(int(exponent_text)) > MAX_PLAIN_EXPONENT:
+        return number
+    digits = whole + fraction
+    point = len(whole) + int(exponent_text)
+    if point <= 0:
+        return f"{'-' if sign == '-' else ''}0.{'0' * -point}{digits}"
+    if point >= len(digits):
+        return f"{'-' if sign == '-' else ''}{(digits + '0' * (point - len(digits))).lstrip('0') or '0'}"
+    return f"{'-' if sign == '-' else ''}{digits[:point].lstrip('0') or '0'}.{digits[point:]}"
+
+
+@lru_cache(maxsize=4096)
+def labels(mysql_type: str) -> tuple[str, ...]:
+    """The labels of an ENUM or SET type text; empty where the text carries none.
+
+    >>> labels("enum('a','it''s','x,y')")
+    ('a', "it's", 'x,y')
+    """
+    return tuple(
+        label.replace("''", "'").replace("\\'", "'").replace("\\\\", "\\")
+        for label in _LABEL.findall(mysql_type)
+    )
+
+
+def enum_label(mysql_type: str) -> Convert | None:
+    """A function from ENUM index to label, or None where the type text carries no labels.
+
+    >>> enum_label("enum('a','b')")("2")
+    'b'
+    """
+    known = labels(mysql_type)
+    if not known:
+        return None
+    by_index = {str(i): label for i, label in enumerate(known, 1)} | {"0": ""}
+    return lambda value: by_index.get(value, value)
+
+
+def set_labels(mysql_type: str) -> Convert | None:
+    """A function from SET bit mask to comma-joined labels, or None without labels.
+
+    >>> set_labels("set('a','b','c')")("5")
+    'a,c'
+    """
+    known = labels(mysql_type)
+    if not known:
+        return None
+
+    def convert(value: str) -> str:
+        if not value.isdigit() or len(value) > 20 or int(value) >> len(known):
+            return value
+        mask = int(value)
+        return ",".join(label for i, label in enumerate(known) if mask >> i & 1)
+
+    return convert
+
+
+def latin1_bytes(value: str) -> str:
+    """Base64 of bytes that were sent as ISO-8859-1 characters.
+
+    >>> latin1_bytes("\\u0005ÿ")
+    'Bf8='
+    """
+    try:
+        return b64encode(value.encode("latin-1")).decode()
+    except UnicodeEncodeError:
+        raise DecodeError(
+            "invalid-binary",
+            "a binary column holds characters above U+00FF",
+            "the dialect does not send binary as ISO-8859-1; name the right dialect",
+        ) from None
+
+
+def base64_bytes(value: str) -> bytes:
+    """The bytes of standard base64 text.
+
+    >>> base64_bytes("Bf8=")
+    b'\\x05\\xff'
+    """
+    try:
+        return b64decode(value, validate=True)
+    except (Base64Error, ValueError):
+        raise DecodeError(
+            "invalid-binary", "a binary column is not base64", "name the right dialect"
+        ) from None
+
+
+def hex_bytes(value: str) -> str:
+    """Base64 of bytes that were sent in hexadecimal.
+
+    >>> hex_bytes("6A")
+    'ag=='
+    """
+    try:
+        return b64encode(bytes.fromhex(value)).decode()
+    except ValueError:
+        raise DecodeError(
+            "invalid-binary", "a binary column is not hexadecimal", "name the right dialect"
+        ) from None
+
+
+def big_endian_bits(value: bytes) -> str:
+    """A BIT value from its bytes, most significant first."""
+    return str(int.from_bytes(value, "big"))
+
+
+def utc(zone_name: str) -> Convert | None:
+    """A function from local TIMESTAMP text to UTC text, or None where the zone is UTC already.
+
+    >>> utc("Asia/Shanghai")("2020-01-01 08:00:00.50")
+    '2020-01-01 00:00:00.50'
+    """
+    if zone_name in ("UTC", "Etc/UTC", "Z", "GMT"):
+        return None
+    zone = ZoneInfo(zone_name)
+
+    def convert(value: str) -> str:
+        whole, dot, fraction = value.partition(".")
+        try:
+            local = datetime.strptime(whole, "%Y-%m-%d %H:%M:%S")
+            at = local.replace(tzinfo=zone).astimezone(timezone.utc)
+        except (ValueError, OverflowError):  # zero dates and what only MySQL calls a date
+            return value
+        return f"{at:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")
+
+    return convert
+
+
+def epoch_seconds(value: str) -> str:
+    """UTC TIMESTAMP text from seconds since the epoch with any number of fraction digits.
+
+    >>> epoch_seconds("1606233662.012345"), epoch_seconds("0000-00-00 00:00:00")
+    ('2020-11-24 16:01:02.012345', '0000-00-00 00:00:00')
+    """
+    whole, dot, fraction = value.partition(".")
+    if not whole.lstrip("-").isdigit() or len(whole) > 15 or (fraction and not fraction.isdigit()):
+        return value
+    try:
+        return f"{EPOCH + timedelta(seconds=int(whole))}{dot}{fraction}"
+    except OverflowError:
+        return value
+
+
+def spaced(value: str) -> str:
+    """DATETIME text with a space for ISO's `T`, and seconds where the producer left them out.
+
+    >>> spaced("2020-11-25T00:01"), spaced("2020-11-25 00:01:02")
+    ('2020-11-25 00:01:00', '2020-11-25 00:01:02')
+    """
+    if len(value) > 10 and value[10] == "T":
+        value = f"{value[:10]} {value[11:]}"
+        if len(value) == 16:
+            value += ":00"
+    return value
+
+
+def micros(value: int | None) -> int | None:
+    """Microseconds since the epoch from seconds, milli-, micro- or nanoseconds, by magnitude.
+
+    >>> [micros(t) for t in (1655812326, 1655812326000, 1655812326000000, None)]
+    [1655812326000000, 1655812326000000, 1655812326000000, None]
+    """
+    if value is None:
+        return None
+    if 100_000_000_000 <= value < 100_000_000_000_000:
+        return value * 1_000
+    size = abs(value)
+    if size < 100_000_000_000:
+        return value * 1_000_000
+    if size < 100_000_000_000_000:
+        return value * 1_000
+    return value if size < 100_000_000_000_000_000 else value // 1_000
