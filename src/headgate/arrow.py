@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from headgate.codec import decode_message
 from headgate.event import Event, Types
 from headgate.formats import Decode
-from headgate.limits import BATCH_BYTES
+from headgate.limits import BATCH_BYTES, MAX_MESSAGE_BYTES
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 TYPE = pa.struct([("mysql", pa.string()), ("jdbc", pa.int32()), ("flags", pa.int32())])
@@ -69,6 +69,14 @@ def decode_batches(
     for batch in batches:
         for part in bounded(batch):
             yield decode_batch(part, decode, most_bytes)
+
+
+def most_bytes_of(options: Mapping[str, Any]) -> int:
+    """The message limit among a decoder's options, in either spelling."""
+    for name in ("max_message_bytes", "max-message-bytes"):
+        if name in options:
+            return int(options[name])
+    return MAX_MESSAGE_BYTES
 
 
 def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

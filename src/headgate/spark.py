@@ -1,22 +1,167 @@
 """The one place where codecs meet Spark: Arrow batches in, event columns out."""
+
 from __future__ import annotations
+
 import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-EVENT_DDL = """kind string, op string, database string, `table` string, key array<string>,
-before map<string,string>, after map<string,string>,
-types map<string,struct<mysql:string,jdbc:int,flags:int>>, ddl string, commit_ts bigint,
-event_time timestamp, emit_time timestamp, position map<string,string>,
-origin struct<format:string,dialect:string,topic:string,partition:int,offset:bigint,timestamp:timestamp>,
-extra map<string,string>, error struct<code:string,message:string>, raw binary, raw_key binary"""
-def decode(df, format="auto", **options):
-    from headgate.arrow import decode_batches
-    def run(batches):
-        from headgate.formats import decoder
-        gc.disable()
-        yield from decode_batches(batches, decoder(format, **options), 1<<24)
-    cols=[c for c in ("key","value","topic","partition","offset","timestamp") if c in df.columns]
-    return df.select(*cols).mapInArrow(run, EVENT_DDL)
+from pyspark.sql.types import DecimalType, StructType
+
+from headgate.arrow import decode_batches, decode_columns, most_bytes_of
+from headgate.errors import UsageError
+from headgate.formats import decoder as codec
+from headgate.typed import SIMPLE_TYPES, Table, changes, typed_batch, typed_changes, typed_schema
+
+EVENT_DDL = """
+    kind string, op string, database string, table string, key array<string>,
+    before map<string, string>, after map<string, string>,
+    types map<string, struct<mysql: string, jdbc: int, flags: int>>,
+    ddl string, commit_ts bigint, event_time timestamp, emit_time timestamp,
+    position map<string, string>,
+    origin struct<format: string, dialect: string, topic: string, partition: int,
+                  offset: bigint, timestamp: timestamp>,
+    extra map<string, string>,
+    error struct<code: string, message: string>, raw binary, raw_key binary
+"""
+CHANGE_DDL = (
+    "_misfits map<string, string>, _change_type string, "
+    "_commit_version bigint, _commit_timestamp timestamp"
+)
+READ_COLUMNS = {"key": "binary", "value": "binary", "topic": "string", "partition": "int"} | {
+    "offset": "bigint",
+    "timestamp": "timestamp",
+}
+
+
+def decode(df: DataFrame, format: str = "auto", **options: Any) -> DataFrame:
+    """Messages to change events, batch or streaming.
+
+    `df` has Kafka's columns, or at least `value`. Every message gives at least one event; one that
+    cannot be decoded gives an `invalid` event with its bytes.
+
+    >>> events = decode(spark.read.format("kafka").load(), "canal-json")  # doctest: +SKIP
+    """
+    codec(format, **options)  # a wrong name or option is refused here, not on a worker
+    limit = most_bytes_of(options)
+    messages = message_columns(df)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with no_garbage_collection():
+            yield from decode_batches(batches, codec(format, **options), limit)
+
+    events = messages.mapInArrow(run, EVENT_DDL)
+    # rows() decodes straight to typed rows when nothing came in between; see there.
+    events._headgate = (messages, format, options)  # type: ignore[attr-defined]
+    return events
+
+
+def decoder(format: str = "auto", **options: Any) -> Callable[[DataFrame], DataFrame]:
+    """`decode` as a function for `df.transform`.
+
+    >>> events = df.transform(decoder("canal-json:ticdc"))  # doctest: +SKIP
+    """
+    return lambda df: decode(df, format, **options)
+
+
+def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
+    """The rows of one table, typed: one row per image.
+
+    `table` is `database.table` (or `table`, of any database), `schema` the columns in Spark's types. Beside them:
+    `_change_type` (insert, delete, update_preimage, update_postimage), `_commit_version`, `_commit_timestamp`,
+    and `_misfits`: null, or the texts that do not fit their column's type, by column.
+
+    >>> orders = rows(events, "shop.orders", "id BIGINT, amount DECIMAL(12,2)")  # doctest: +SKIP
+    """
+    fields = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    arrow = typed_schema([(f.name, arrow_type(f.name, f.dataType)) for f in fields])
+    out = StructType([*fields, *StructType.fromDDL(CHANGE_DDL)])
+    wanted = table_of(table)
+    fresh = events.__dict__.get("_headgate")
+    if fresh is not None:
+        # Straight from the message: building and shipping event columns would double the cost.
+        messages, format, options = fresh
+        limit = most_bytes_of(options)
+
+        def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with no_garbage_collection():
+                decode_one = codec(format, **options)
+                for batch in batches:
+                    found, _ = decode_columns(batch, decode_one, limit)
+                    yield typed_changes(list(changes(found, wanted)), arrow)
+
+        return messages.mapInArrow(decode_rows, out)
+
+    def cast_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            images = batch.column("image")
+
+            def texts(name: str, images: pa.Array = images) -> pa.Array:
+                return pc.map_lookup(images, pa.scalar(name), "first")
+
+            yield typed_batch(texts, arrow, batch.columns[1:])
+
+    return image_rows(events, wanted).mapInArrow(cast_rows, out)
+
+
+def image_rows(events: DataFrame, table: Table) -> DataFrame:
+    """One row per image of a table's row events: image, change type, commit, time."""
+    chosen = (F.col("kind") == "row") & (F.col("table") == table.name)
+    if table.database is not None:
+        chosen &= F.col("database") == table.database
+    image = F.expr("""
+        inline(transform(
+            CASE op
+                WHEN 'update' THEN array('update_preimage', 'update_postimage')
+                WHEN 'delete' THEN array('delete')
+                ELSE array('insert')
+            END,
+            t -> struct(IF(t IN ('update_preimage', 'delete'), before, after) AS image, t AS change_type)
+        ))
+    """)
+    exploded = events.where(chosen).select(image, "commit_ts", "event_time")
+    return exploded.where("image IS NOT NULL")
+
+
+def message_columns(df: DataFrame) -> DataFrame:
+    """The columns that decoding reads, in Kafka's types."""
+    if "value" not in df.columns:
+        raise UsageError(
+            f"the DataFrame has no column 'value' (it has: {', '.join(df.columns)}); "
+            "rename the column that holds the messages to 'value'"
+        )
+    return df.select(
+        *(F.col(n).cast(t).alias(n) for n, t in READ_COLUMNS.items() if n in df.columns)
+    )
+
+
+def table_of(name: str) -> Table:
+    """`shop.orders` as database and table."""
+    database, dot, table = name.partition(".")
+    return Table(database, table) if dot else Table(None, name)
+
+
+def arrow_type(name: str, type_: Any) -> pa.DataType:
+    """The Arrow type of a Spark type that a MySQL column can have."""
+    if isinstance(type_, DecimalType):
+        return pa.decimal128(type_.precision, type_.scale)
+    simple = type_.simpleString()
+    if simple not in SIMPLE_TYPES:
+        known = ", ".join([*SIMPLE_TYPES, "decimal(p,s)"])
+        raise UsageError(f"column {name!r} cannot be {simple}; it is one of: {known}")
+    return SIMPLE_TYPES[simple]
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Events hold no cycles, and the collector alone would halve the speed."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -12,14 +12,17 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.json import encode as encode_json
 
 from headgate import values
 from headgate.compression import COMPRESSIONS, decompressor
 from headgate.errors import DecodeError, shown
-from headgate.event import ColumnType, Event, Image, Types
-from headgate.formats import Decode, Format, Sniffed
+from headgate.event import ColumnType, Event, Types
+from headgate.formats import Decode, Format, Sniffed, oms_values
+from headgate.formats.oms_values import TypedConverters
+from headgate.limits import MAX_EVENTS_PER_MESSAGE
 from headgate.options import CommonOptions, option
-from headgate.strict_json import Int64, Raw, exact_text, parse, reader
+from headgate.strict_json import Int64, Number, Raw, parse, reader
 from headgate.values import Convert, Converters, micros
 
 ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
@@ -36,8 +39,14 @@ DDL_OPS = {
 MARKER_OPS = {"XACOMMIT": "commit", "XAROLLBACK": "rollback", "GTID": "begin"}
 TYPES = [*ROW_OPS, *DDL_OPS, *MARKER_OPS, "MHEARTBEAT", "TIDB_WATERMARK"]
 
+SPATIAL = re.compile("geometry|(multi)?(point|linestring|polygon)|geom(etry)?collection")
+CACHED_PLAN_BYTES = 64 * 1024
+
 NULL = Raw(b"null")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# The last quote is optional, so that a text that ends too early is not searched again and again.
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+_JSON_FUNCTION = re.compile(r"JSON_[A-Z_]+\(")
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ _sql_types = reader(dict[str, Int64 | None] | None)
 def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
     """Canal and TiCDC: binary as ISO-8859-1, ENUM and SET as numbers, TIMESTAMP in local time."""
     base = values.base_type(mysql_type)
-    if base.endswith("blob") or base.endswith("binary") or base == "geometry":
+    if base.endswith("blob") or base.endswith("binary") or SPATIAL.fullmatch(base):
         return values.latin1_bytes
     if base == "enum":
         return values.enum_label(mysql_type)
@@ -118,27 +127,14 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
     return None
 
 
-def oms_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
-    """OMS: binary is base64 already, TIMESTAMP counts seconds, BIT is base64 (a number in old ones)."""
-    base = values.base_type(mysql_type)
-    if base == "timestamp":
-        return lambda value: values.epoch_seconds(values.spaced(value))
-    if base == "datetime":
-        return values.spaced
-    if base in ("decimal", "numeric"):
-        return values.plain
-    if base == "bit":
-        return lambda v: v if v.isdigit() else values.big_endian_bits(values.base64_bytes(v))
-    return None
-
-
 class Plan(msgspec.Struct):
     """What the type maps of a message mean for its rows; made once per distinct pair of maps."""
 
     key: tuple[str, ...] | None
     types: Types | None
     text: Converters
-    oms: Converters
+    oms: TypedConverters
+    documents: list[str]
 
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
@@ -160,9 +156,11 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         told = bytes(message.mysqlType), bytes(message.sqlType), bytes(message.pkNames)
         plan = plans.get(told)
         if plan is None:
+            plan = make_plan(*told, to_utc)
             if len(plans) > 10_000:  # TiCDC writes mysqlType in random order
                 plans.clear()
-            plan = plans[told] = make_plan(*told, to_utc)
+            if sum(map(len, told)) <= CACHED_PLAN_BYTES:
+                plans[told] = plan
         event = Event(
             "row",
             op,
@@ -174,7 +172,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             plan.types,
             None,
             None,
-            micros(message.es),
+            event_time(message, name),
             micros(message.ts),
             None,
             "canal-json",
@@ -182,21 +180,63 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         )
         if message.id or message.gtid or message.tidb:
             describe_origin(event, message)
+        if message.sql:
+            event.extra = {**(event.extra or {}), "sql": message.sql}
+        if name == "oms":
+            as_text(event, message, value, plan.oms)
+            return rows(event, message, [])
         if message.__class__ is TypedRows:
-            message = as_text(event, message, value)
-        return rows(event, message, plan.oms if name == "oms" else plan.text)
+            as_text(event, message, value, [])
+        events = rows(event, message, plan.text)
+        if plan.documents:
+            mark_functions(events, plan.documents)
+        return events
 
     return decode
 
 
-def as_text(event: Event, message: TypedRows, value: bytes) -> TypedRows:
-    """Turn bare values into text, and remember which were bare where the message has no types."""
+def event_time(message: Envelope, dialect: str) -> int | None:
+    """When the change happened; Tencent writes 0 where it does not know."""
+    return None if message.es == 0 and dialect == "tencent" else micros(message.es)
+
+
+def as_text(event: Event, message: Any, value: bytes, converters: TypedConverters) -> None:
+    """Turn bare values into text, in place; note which were bare where no types say it."""
     images = [row for row in (message.data or []) + (message.old or []) if row is not None]
-    if event.types is None and images and (bare := values.bare_names(images[0])):
-        event.extra = {**(event.extra or {}), "numbers": bare}
-    if all([values.textify(image) for image in images]):
-        return message
-    return exact_rows(message, value)
+    if event.types is None:
+        describe_bare(event, images)
+    for image in images:
+        for name, function in converters:
+            sent = image.get(name)
+            if sent is not None:
+                image[name] = function(sent)
+    if not all(values.textify(image) for image in images):
+        keep_exact(message, value)
+
+
+def describe_bare(event: Event, images: list[dict[str, Any]]) -> None:
+    """Note which columns came as bare numbers or booleans in any row."""
+    numbers: dict[str, None] = {}
+    booleans: dict[str, None] = {}
+    for image in images:
+        for name, value in image.items():
+            kind = value.__class__
+            if kind is int or kind is Number:
+                numbers[name] = None
+            elif kind is bool:
+                booleans[name] = None
+    for label, names in (("numbers", numbers), ("booleans", booleans)):
+        if names:
+            event.extra = {**(event.extra or {}), label: encode_json(list(names)).decode()}
+
+
+def mark_functions(events: list[Event], documents: list[str]) -> None:
+    """Name the JSON columns that hold a function's text: MySQL logged the change, not the value."""
+    for event in events:
+        row = event.after or {}
+        found = [n for n in documents if (v := row.get(n)) and _JSON_FUNCTION.match(v)]
+        if found:
+            event.extra = {**(event.extra or {}), "partial_json": encode_json(found).decode()}
 
 
 def read(value: bytes, typed: bool) -> Any:
@@ -218,15 +258,18 @@ def read(value: bytes, typed: bool) -> Any:
 
 
 def escape_control_characters(value: bytes) -> bytes:
-    """Escape raw line breaks and tabs inside strings, as Tencent's DDL messages have them."""
-    if not any(c in value for c in (b"\n", b"\r", b"\t")):
+    """Escape raw line breaks and the like inside strings, as Tencent's DDL messages have them.
+
+    >>> escape_control_characters(b'{"sql": "a\\nb"\\n}')
+    b'{"sql": "a\\\\u000ab"\\n}'
+    """
+    if not _CONTROL.search(value):
         return value
+    return _STRING.sub(lambda string: _CONTROL.sub(_escape, string.group()), value)
 
-    def escape(match: re.Match[bytes]) -> bytes:
-        found = match.group()
-        return found.replace(b"\n", b"\\n").replace(b"\r", b"\\r").replace(b"\t", b"\\t")
 
-    return _STRING.sub(escape, value)
+def _escape(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % found.group()[0]
 
 
 def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
@@ -250,27 +293,27 @@ def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
     return "ticdc" if value.lstrip().startswith(b'{"id"') else "tencent"
 
 
-def make_plan(
-    mysql_type: bytes, sql_type: bytes, pk_names: bytes, to_utc: Convert | None
-) -> Plan:
+def make_plan(mysql_type: bytes, sql_type: bytes, pk_names: bytes, to_utc: Convert | None) -> Plan:
     """Join the two type maps, and choose a converter for each column that needs one."""
     names = parse(_names, pk_names)
     key = None if names is None else tuple(names)
     mysql = parse(_mysql_types, mysql_type) or {}
     jdbc = parse(_sql_types, sql_type) or {}
     if not mysql and not jdbc:
-        return Plan(key, None, [], [])
+        return Plan(key, None, [], [], [])
     types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in mysql | jdbc}
     named = [(n, t) for n, t in mysql.items() if t]
     return Plan(
         key,
         types,
         [(n, c) for n, t in named if (c := text_converter(t, to_utc))],
-        [(n, c) for n, t in named if (c := oms_converter(t, to_utc))],
+        [(n, c) for n, t in named if (c := oms_values.converter(t))],
+        [n for n, t in named if values.base_type(t) == "json"],
     )
 
 
 def small(code: int | None) -> int | None:
+    """A JDBC code, which must fit the event's 32-bit column."""
     if code is not None and not -(2**31) <= code < 2**31:
         raise DecodeError("wrong-type", f"sqlType {code} is no JDBC code", "check the producer")
     return code
@@ -305,6 +348,12 @@ def rows(first: Event, message: Any, converters: Converters) -> list[Event]:
     if not data:
         first.kind, first.op = "marker", "empty"
         return [first]
+    if len(data) > MAX_EVENTS_PER_MESSAGE:
+        raise DecodeError(
+            "too-large",
+            f"the message has more than {MAX_EVENTS_PER_MESSAGE} rows",
+            "no CDC producer writes this; check the topic",
+        )
     if first.op != "update":
         old = ()
     elif old is None and first.dialect == "canal":
@@ -344,23 +393,24 @@ def numbered(event: Event, index: int) -> Event:
     return copy
 
 
-def exact_rows(message: Any, value: bytes) -> Any:
-    """Read the rows again, now each value's own text, because one of them is an object or array."""
-    exact = parse(_raw_rows, value)
-    message.data, message.old = (
-        None if rows is None else [row and {n: exact_text(v) for n, v in row.items()} for row in rows]
-        for rows in (exact.data, exact.old)
-    )
-    return message
+def keep_exact(message: Any, value: bytes) -> None:
+    """Read the rows again, for the exact text of values that are objects or arrays."""
+    exact = parse(_raw_rows, escape_control_characters(value))
+    for images, raws in ((message.data, exact.data), (message.old, exact.old)):
+        for image, raw in zip(images or (), raws or ()):
+            for name, sent in (image or {}).items():
+                if sent.__class__ is dict or sent.__class__ is list:
+                    image[name] = bytes(raw[name]).decode()
+            values.textify(image or {})
 
 
-def other(message: Any, dialect: str | None, row_op: str | None) -> Event:
+def other(message: Any, dialect: str, row_op: str | None) -> Event:
     """Everything that is not a row: DDL, statement text, watermark, heartbeat, marker."""
     event = Event(
         "ddl",
         database=message.database or None,
         table=message.table or None,
-        event_time=micros(message.es),
+        event_time=event_time(message, dialect),
         emit_time=micros(message.ts),
         format="canal-json",
         dialect=dialect,
@@ -400,7 +450,7 @@ def other(message: Any, dialect: str | None, row_op: str | None) -> Event:
 def recognises(message: Sniffed) -> bool:
     """Canal's own members; Maxwell shares `database`, `table`, `type`, `data` and `old`."""
     members = message.members
-    return "type" in members and ("isDdl" in members or "mysqlType" in members and "es" in members)
+    return "type" in members and ("isDdl" in members or {"mysqlType", "es"} <= members.keys())
 
 
 FORMAT = Format(

@@ -1,0 +1,36 @@
+"""Headgate: the change-data-capture layer for Apache Spark.
+
+>>> import headgate
+>>> events = headgate.decode(df, format="auto")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headgate.errors import DecodeError, HeadgateError, UsageError
+from headgate.event import ColumnType, Event
+
+if TYPE_CHECKING:
+    from headgate.spark import decode, decoder, rows
+
+__version__ = "0.1.0"
+__all__ = [
+    "ColumnType",
+    "DecodeError",
+    "Event",
+    "HeadgateError",
+    "UsageError",
+    "decode",
+    "decoder",
+    "rows",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Spark is imported when it is first needed: codecs and the command line start without it.
+    if name in ("decode", "decoder", "rows"):
+        from headgate import spark
+
+        return getattr(spark, name)
+    raise AttributeError(f"module 'headgate' has no attribute {name!r}")

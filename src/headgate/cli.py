@@ -1,0 +1,341 @@
+"""The command line: `headgate formats`, `headgate detect`, `headgate decode`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from msgspec.json import encode as encode_json
+
+from headgate import __version__
+from headgate.arrow import EVENT_SCHEMA
+from headgate.errors import UsageError
+from headgate.files import STDIN, Split, expand, splits
+from headgate.formats import MODULES, decoder, describe_options, load
+from headgate.jobs import (
+    COUNT_SCHEMA,
+    DEAD_SCHEMA,
+    PRINTED_SCHEMA,
+    counted,
+    dead_letters,
+    decoded,
+    printed,
+)
+from headgate.limits import IN_PROCESS_BYTES
+
+SOME_INVALID = 3
+Work = Callable[[Split], Iterator[pa.RecordBatch]]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def cli() -> None:
+    """Change data capture for Apache Spark: decode every CDC dialect exactly."""
+
+
+def main() -> None:
+    """Run the command line; a wrong call ends with 2, a closed pipe ends quietly."""
+    try:
+        sys.exit(cli(standalone_mode=False) or 0)
+    except (UsageError, click.UsageError) as error:
+        text = error.format_message() if isinstance(error, click.UsageError) else str(error)
+        click.echo(f"headgate: {text}", err=True)
+        sys.exit(2)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; keep Python from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+def option_pairs(_: Any, __: Any, given: tuple[str, ...]) -> dict[str, str]:
+    """`--option k=v` as a dictionary."""
+    pairs = [pair.partition("=") for pair in given]
+    for name, equals, _value in pairs:
+        if not equals:
+            raise click.UsageError(f"--option takes name=value, not {name!r}")
+    return {name: value for name, _equals, value in pairs}
+
+
+option_flag = click.option(
+    "--option", "options", multiple=True, callback=option_pairs, metavar="K=V",
+    help="An option of the format; `headgate formats` lists them.",
+)  # fmt: skip
+timezone_flag = click.option(
+    "--timezone", metavar="TZ", help="Zone of TIMESTAMP values that a dialect sends as local text."
+)
+master_flag = click.option("--master", help="Run on this Spark master, e.g. local[2].")
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def formats(as_json: bool) -> None:
+    """List every format and dialect, what it decodes, and its options."""
+    found = [load(name) for name in MODULES]
+    if as_json:
+        listing = [
+            {
+                "format": f.name,
+                "summary": f.summary,
+                "dialects": dict(f.dialects),
+                "decodes": f.kinds,
+                "encodes": None,
+                "options": describe_options(f),
+            }
+            for f in found
+        ]
+        click.echo(encode_json(listing))
+        return
+    common = {o["name"] for o in describe_options(found[0])}
+    for f in found[1:]:
+        common &= {o["name"] for o in describe_options(f)}
+    for f in found:
+        click.secho(f.name, bold=True, nl=False)
+        click.echo(f"  {f.summary}")
+        for dialect, meaning in f.dialects.items():
+            click.echo(f"    {f.name}:{dialect:<20} {meaning}")
+        click.echo(f"    decodes: {f.kinds}")
+        click.echo("    encodes: not yet")
+        own = [o for o in describe_options(f) if o["name"] not in common]
+        for each in own:
+            click.echo(f"    option {_described(each)}")
+        click.echo()
+    click.secho("options of every format", bold=True)
+    for each in describe_options(found[0]):
+        if each["name"] in common:
+            click.echo(f"    {_described(each)}")
+
+
+def _described(option: dict[str, Any]) -> str:
+    choices = f" ({', '.join(option['choices'])})" if option["choices"] else ""
+    default = "" if option["default"] is None else f" [{option['default']}]"
+    return f"{option['name']}{default}: {option['help']}{choices}"
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@option_flag
+@master_flag
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def detect(paths: tuple[str, ...], options: dict[str, str], master: str | None, as_json: bool) -> None:
+    """Say for each file which format and dialect it holds, and what is mixed in."""
+    decoder("auto", **options)
+    files = expand(paths)
+    spark = on_spark((), files, master)
+    work = lambda s: counted(s, options)  # noqa: E731
+    for file, batches in per_file(files, spark, master, COUNT_SCHEMA, work):
+        counts: Counter[tuple[str | None, ...]] = Counter()
+        for batch in batches:
+            for row in batch.to_pylist():
+                *what, n = row.values()
+                counts[tuple(what)] += n
+        verdict = verdict_of(file, counts)
+        click.echo(encode_json(verdict) if as_json else describe_verdict(verdict))
+
+
+def verdict_of(file: str, counts: Counter[tuple[str | None, ...]]) -> dict[str, Any]:
+    """What a file holds, from its counts per format, dialect, kind and error code."""
+    formats: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
+    for (format, dialect, kind, code), n in counts.items():
+        if code:
+            errors[code] += n
+        else:
+            name = format or "none"
+            formats[f"{name}:{dialect}" if dialect else name] += n
+            kinds[kind or ""] += n
+    return {
+        "file": file,
+        "messages": sum(counts.values()),
+        "format": formats.most_common(1)[0][0] if formats else None,
+        "formats": dict(formats.most_common()),
+        "kinds": dict(kinds.most_common()),
+        "invalid": dict(errors.most_common()),
+    }
+
+
+def describe_verdict(verdict: dict[str, Any]) -> str:
+    """A verdict as one line."""
+    total = verdict["messages"]
+    if not total:
+        return f"{verdict['file']}: no messages"
+    parts = [verdict["format"] or "no CDC format", f"{total} messages"]
+    kinds = [f"{n} {kind}" for kind, n in verdict["kinds"].items()]
+    parts += [f"({', '.join(kinds)})"] if kinds else []
+    mixed = [f"{n} {name}" for name, n in list(verdict["formats"].items())[1:]]
+    mixed += [f"{n} invalid ({code})" for code, n in verdict["invalid"].items()]
+    line = f"{verdict['file']}: {parts[0]}, {' '.join(parts[1:])}"
+    return f"{line}; mixed in: {', '.join(mixed)}" if mixed else line
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--format", "format", default="auto", show_default=True, help="name or name:dialect.")
+@timezone_flag
+@option_flag
+@click.option("--strict", is_flag=True, help="Refuse what would have to be guessed.")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Write Parquet here, not to stdout.")
+@click.option("--errors", type=click.Path(), metavar="DIR", help="Write the dead letters here.")
+@master_flag
+def decode(
+    paths: tuple[str, ...],
+    format: str,
+    timezone: str | None,
+    options: dict[str, Any],
+    strict: bool,
+    out: str | None,
+    errors: str | None,
+    master: str | None,
+) -> None:
+    """Decode messages to change events: JSON lines on standard output, or Parquet in a directory."""
+    options = dict(options)
+    if timezone:
+        options["timezone"] = timezone
+    if strict:
+        options["strict"] = True
+    decoder(format, **options)
+    files = expand(paths)
+    for folder in filter(None, (out, errors)):
+        refuse_used(folder)
+    spark = on_spark(paths, files, master)
+    if out and spark:
+        tally = spark_parquet(files, format, options, out, errors, master)
+    else:
+        tally = Counter()
+        with ParquetSink(errors, DEAD_SCHEMA) as dead:
+            if out:
+                with ParquetSink(out, EVENT_SCHEMA) as sink:
+                    work = lambda s: decoded(s, format, options)  # noqa: E731
+                    for _, batches in per_file(files, spark, master, EVENT_SCHEMA, work):
+                        for batch in batches:
+                            sink.write(batch)
+                            dead.write(note_dead(dead_letters(batch), tally))
+            else:
+                work = lambda s: printed(s, format, options)  # noqa: E731
+                for _, batches in per_file(files, spark, master, PRINTED_SCHEMA, work):
+                    for batch in batches:
+                        sys.stdout.buffer.write(b"".join(batch.column("line").to_pylist()))
+                        letters = batch.filter(pc.is_valid(batch.column("code")))
+                        dead.write(note_dead(letters.select(DEAD_SCHEMA.names), tally))
+                sys.stdout.buffer.flush()
+    if tally:
+        report_dead(tally, errors)
+        raise click.exceptions.Exit(SOME_INVALID)
+
+
+def refuse_used(folder: str) -> None:
+    """Never write among files that are there already."""
+    path = Path(folder)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"{folder} exists and is not an empty directory; name another")
+
+
+def note_dead(letters: pa.RecordBatch, tally: Counter[tuple[str, str]]) -> pa.RecordBatch:
+    """Count dead letters by code, with a first sentence for each."""
+    for code, message in zip(
+        letters.column("code").to_pylist(), letters.column("message").to_pylist()
+    ):
+        tally[code, next((m for c, m in tally if c == code), message)] += 1
+    return letters
+
+
+def report_dead(tally: Counter[tuple[str, str]], errors: str | None) -> None:
+    """The summary on standard error."""
+    total = sum(tally.values())
+    where = f", kept in {errors}" if errors else "; --errors DIR keeps them"
+    noun = "message" if total == 1 else "messages"
+    click.echo(f"headgate: {total} {noun} could not be decoded{where}", err=True)
+    for (code, sentence), n in tally.most_common():
+        click.echo(f"  {n:>6}  {code:<20} e.g. {sentence}", err=True)
+
+
+class ParquetSink:
+    """Batches into one Parquet file of a directory; without a directory they are dropped."""
+
+    def __init__(self, folder: str | None, schema: pa.Schema) -> None:
+        self.folder, self.schema = folder, schema
+        self.writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> ParquetSink:
+        if self.folder:
+            os.makedirs(self.folder, exist_ok=True)
+            path = os.path.join(self.folder, "part-00000.parquet")
+            self.writer = pq.ParquetWriter(path, self.schema, compression="snappy")
+        return self
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch."""
+        if self.writer is not None:
+            self.writer.write_batch(batch)
+
+    def __exit__(self, *_: object) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+def on_spark(paths: Iterable[str], files: list[str], master: str | None) -> bool:
+    """Directories, large input and whatever names a master go through Spark."""
+    if master or any(map(os.path.isdir, paths)):
+        return True
+    known = [f for f in files if f != STDIN]
+    return sum(map(os.path.getsize, known)) > IN_PROCESS_BYTES
+
+
+def per_file(
+    files: list[str], spark: bool, master: str | None, schema: pa.Schema, work: Work
+) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+    """Each file with its results, in order, made in this process or on Spark."""
+    if spark:
+        from headgate.cluster import on_workers
+
+        yield from on_workers(files, master, schema, work)
+        return
+    with progress(files) as advance:
+        for file in files:
+            yield file, work(Split(file))
+            advance(file)
+
+
+@contextmanager
+def progress(files: list[str]) -> Iterator[Callable[[str], None]]:
+    """A progress bar on a terminal; nothing in a pipe."""
+    sizes = {f: os.path.getsize(f) for f in files if f != STDIN}
+    to_file = not sys.stdout.isatty() and os.fstat(sys.stdout.fileno()).st_mode & 0o100000
+    if not (sys.stderr.isatty() and to_file and sum(sizes.values()) > 10_000_000):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("decoding", total=sum(sizes.values()))
+        yield lambda file: bar.advance(task, sizes.get(file, 0))
+
+
+def spark_parquet(
+    files: list[str],
+    format: str,
+    options: dict[str, Any],
+    out: str,
+    errors: str | None,
+    master: str | None,
+) -> Counter[tuple[str, str]]:
+    """Decode on Spark into Parquet, and count the dead letters from what was written."""
+    from headgate.cluster import write_events
+
+    return write_events(files, format, options, out, errors, master)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The command line's work on Spark: one task per split, results streamed back in input order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.errors import UsageError
+from headgate.files import STDIN, Split, splits
+from headgate.jobs import DEAD_SCHEMA, decoded
+from headgate.session import session
+from headgate.spark import EVENT_DDL, no_garbage_collection
+
+Work = Callable[[Split], Iterator[pa.RecordBatch]]
+ROWS = 1_000
+
+
+def on_workers(
+    files: list[str], master: str | None, schema: pa.Schema, work: Work
+) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+    """Each file with its results, in order, made on Spark's workers."""
+    parts = parts_of(files)
+    numbered = pa.schema([("split", pa.int64()), *schema])
+
+    def one(index: int) -> Iterator[pa.RecordBatch]:
+        for batch in work(parts[index]):
+            split = pa.array([index] * batch.num_rows, pa.int64())
+            yield pa.RecordBatch.from_arrays([split, *batch.columns], schema=numbered)
+
+    df = over_splits(session(master), len(parts), one, from_arrow_schema(numbered))
+    rows = df.toLocalIterator(prefetchPartitions=True)
+    try:
+        for file, found in groupby(rows, key=lambda row: parts[row["split"]].path):
+            yield file, batches_of(found, schema)
+    except PythonException as error:
+        raise refused(error) from None
+
+
+def batches_of(rows: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows as they arrive, a thousand at a time."""
+    rows = iter(rows)
+    while some := list(islice(rows, ROWS)):
+        columns = [[row[name] for row in some] for name in schema.names]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, schema)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def write_events(
+    files: list[str],
+    format: str,
+    options: dict[str, Any],
+    out: str,
+    errors: str | None,
+    master: str | None,
+) -> Counter[tuple[str, str]]:
+    """Decode into Parquet; the dead letters are counted, and kept, from what was written."""
+    spark = session(master)
+    parts = parts_of(files)
+    events = over_splits(
+        spark, len(parts), lambda index: decoded(parts[index], format, options), EVENT_DDL
+    )
+    try:
+        events.write.mode("append").parquet(out)
+    except PythonException as error:
+        raise refused(error) from None
+    invalid = spark.read.parquet(out).where("kind = 'invalid'")
+    if errors:
+        origin = ("topic", "partition", "offset", "timestamp")
+        dead = invalid.select(
+            F.col("raw_key"), F.col("raw"), *(f"origin.{n}" for n in origin), "error.*"
+        ).toDF(*DEAD_SCHEMA.names)
+        dead.write.mode("append").parquet(errors)
+    counts = invalid.groupBy("error.code").agg(F.first("error.message"), F.count("*"))
+    return Counter({(code, sentence): n for code, sentence, n in counts.toLocalIterator()})
+
+
+def over_splits(
+    spark: SparkSession, count: int, one: Callable[[int], Iterator[pa.RecordBatch]], schema: Any
+) -> DataFrame:
+    """A DataFrame whose n-th partition is made from the n-th split."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with no_garbage_collection():
+            for batch in batches:
+                for index in batch.column("id").to_pylist():
+                    yield from one(index)
+
+    return spark.range(0, count, 1, max(count, 1)).mapInArrow(run, schema)
+
+
+def parts_of(files: list[str]) -> list[Split]:
+    """All splits of all files."""
+    if STDIN in files:
+        raise UsageError("standard input cannot go through Spark; write it to a file first")
+    return [split for file in files for split in splits(file)]
+
+
+def refused(error: PythonException) -> UsageError:
+    """What a worker could not read, without its stack."""
+    last = str(error).strip().splitlines()[-1]
+    return UsageError(last.rpartition("Error: ")[2] or last)

@@ -1,0 +1,222 @@
+"""Messages from files: JSON Lines, pretty-printed JSON, Parquet with Kafka's columns; gzip and zstd."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate.arrow import SOURCE_COLUMNS
+from headgate.errors import UsageError
+from headgate.limits import BATCH_BYTES
+from headgate.relaxed_json import messages_in
+
+BATCH_ROWS = 2_000
+PEEK_BYTES = 64 * 1024
+SPLIT_BYTES = 64 * 1024 * 1024
+MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+STDIN = "-"
+
+
+class Split(NamedTuple):
+    """A part of a file that one task reads: lines that start in [start, end), or all of it."""
+
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+def expand(paths: Iterable[str]) -> list[str]:
+    """The files that the given paths name; directories are walked in name order.
+
+    >>> expand(["-"])
+    ['-']
+    """
+    found: list[str] = []
+    for path in paths:
+        if path == STDIN:
+            found.append(path)
+        elif os.path.isdir(path):
+            inside = (p for p in sorted(Path(path).rglob("*")) if p.is_file())
+            found += [str(p) for p in inside if not _hidden(p.relative_to(path))]
+        elif os.path.exists(path):
+            found.append(path)
+        else:
+            raise UsageError(f"no such file or directory: {path}")
+    return found
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def splits(path: str) -> list[Split]:
+    """Cut a plain file of lines into parts for parallel tasks; any other file is one part."""
+    size = os.path.getsize(path)
+    if size <= SPLIT_BYTES:
+        return [Split(path)]
+    with open(path, "rb") as file:
+        head = file.read(PEEK_BYTES)
+    if head[:4] == b"PAR1" or _compression(head) or is_pretty(head):
+        return [Split(path)]
+    starts = range(0, size, SPLIT_BYTES)
+    return [Split(path, start, min(start + SPLIT_BYTES, size)) for start in starts]
+
+
+def read(split: Split) -> Iterator[pa.RecordBatch]:
+    """The messages of a split, as batches with Kafka's columns (or `value` alone)."""
+    if split.path == STDIN:
+        yield from _text(sys.stdin.buffer)
+        return
+    with open(split.path, "rb") as file:
+        head = file.read(4)
+        file.seek(0)
+        if head == b"PAR1":
+            yield from _parquet(split.path)
+        elif split.end is not None:
+            yield from batched(lines_between(file, split.start, split.end))
+        else:
+            yield from _text(file, split.path)
+
+
+def _compression(head: bytes) -> str | None:
+    return next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
+
+
+def _text(file: IO[bytes], path: str = "standard input") -> Iterator[pa.RecordBatch]:
+    head = _peek(file)
+    if head[:4] == b"PAR1":
+        raise UsageError("Parquet cannot be read from standard input; give its path")
+    compression = _compression(head)
+    source: Any = _Headed(head, file)
+    if compression:
+        try:
+            stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), compression)
+            yield from _plain_text(_Stream(stream))
+        except OSError as error:
+            raise UsageError(f"{path} is not whole {compression}: {error}") from None
+    else:
+        yield from _plain_text(source)
+
+
+def _plain_text(source: Any) -> Iterator[pa.RecordBatch]:
+    head = _peek(source)
+    rest = _Headed(head, source)
+    if is_pretty(head):
+        yield from batched(messages_in(rest.read()))
+    else:
+        yield from batched(lines(rest))
+
+
+def _peek(source: Any) -> bytes:
+    head = b""
+    while len(head) < PEEK_BYTES and (more := source.read(PEEK_BYTES - len(head))):
+        head += more
+    return head
+
+
+class _Headed:
+    """A stream whose first bytes were read already."""
+
+    closed = False
+
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self.head, self.rest = head, rest
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            found, self.head = self.head, b""
+            return found + bytes(self.rest.read())
+        if self.head:
+            found, self.head = self.head[:size], self.head[size:]
+            return found
+        return bytes(self.rest.read(size))
+
+    def close(self) -> None:
+        pass
+
+
+class _Stream:
+    """An Arrow stream with a file's `read`."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def read(self, size: int | None = -1) -> bytes:
+        return bytes(self.stream.read(None if size is None or size < 0 else size))
+
+
+def is_pretty(head: bytes) -> bool:
+    """Whether text is printed over several lines instead of one message per line.
+
+    >>> is_pretty(b'{\\n  "a": 1\\n}\\n'), is_pretty(b'{"a":1}\\n{"a":2}\\n')
+    (True, False)
+    """
+    whole = head.rsplit(b"\n", 1)[0] if len(head) >= PEEK_BYTES else head
+    found = [line.strip() for line in whole.splitlines() if line.strip()]
+    if len(found) < 2 or found[0][:1] not in (b"{", b"[", b"/"):
+        return False
+    complete = sum(line[:1] == b"{" and line[-1:] == b"}" for line in found)
+    return complete * 2 < len(found)
+
+
+def lines(source: Any) -> Iterator[bytes]:
+    """The lines of a stream, read in blocks."""
+    rest: list[bytes] = []
+    while block := source.read(1024 * 1024):
+        head, newline, tail = block.rpartition(b"\n")
+        if not newline:
+            rest.append(tail)
+            continue
+        yield from (b"".join(rest) + head).split(b"\n")
+        rest = [tail]
+    yield b"".join(rest)
+
+
+def lines_between(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
+    """The lines that start in a byte range; neighbours' ranges share none and miss none."""
+    if start:
+        file.seek(start - 1)
+        file.readline()
+    while file.tell() < end and (line := file.readline()):
+        yield line.removesuffix(b"\n")
+
+
+def batched(values: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+    """Messages as batches of one column, bounded in rows and bytes; blank lines are no messages."""
+    found: list[bytes] = []
+    size = 0
+    for value in values:
+        if not value.strip():
+            continue
+        found.append(value)
+        size += len(value)
+        if len(found) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield _values(found)
+            found, size = [], 0
+    if found:
+        yield _values(found)
+
+
+def _values(found: list[bytes]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(found, pa.binary())], names=["value"])
+
+
+def _parquet(path: str) -> Iterator[pa.RecordBatch]:
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{path} is not whole Parquet: {error}") from None
+    names = [n for n in SOURCE_COLUMNS if n in file.schema_arrow.names]
+    if "value" not in names:
+        has = ", ".join(file.schema_arrow.names)
+        raise UsageError(f"{path} has no column 'value' (it has: {has}); rename the messages' column")
+    for batch in file.iter_batches(BATCH_ROWS, columns=names):
+        yield pa.RecordBatch.from_arrays(
+            [batch.column(n).cast(SOURCE_COLUMNS[n]) for n in names], names=names
+        )

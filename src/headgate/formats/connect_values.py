@@ -1,0 +1,361 @@
+"""Kafka Connect's schema block: column types and converters, made once per distinct schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from headgate.errors import DecodeError, shown
+from headgate.event import ColumnType, Types
+from headgate.formats.connect_columns import (
+    Told,
+    ValueOptions,
+    base64_decimal,
+    base64_text,
+    converter,
+    decimal,
+    declared,
+    for_table,
+    hexadecimal,
+    little_endian_bits,
+    text,
+)
+from headgate.formats.connect_times import (
+    MICROS,
+    MILLIS,
+    NANOS,
+    Convert,
+    counted_datetime,
+    counted_time,
+    date_text,
+    zoned,
+)
+from headgate.limits import MAX_PLAIN_EXPONENT
+from headgate.strict_json import Number, parse, reader
+
+Converters = list[tuple[str, Convert]]
+
+SOURCE_TYPE = "__debezium.source.column.type"
+SOURCE_LENGTH = "__debezium.source.column.length"
+SOURCE_SCALE = "__debezium.source.column.scale"
+MOST_PLANS = 10_000
+
+
+class Field(msgspec.Struct, gc=False):
+    """One field of a Connect schema."""
+
+    type: str
+    field: str | None = None
+    name: str | None = None
+    parameters: dict[str, str | None] | None = None
+    fields: list[Field] | None = None
+
+
+class Plan(msgspec.Struct):
+    """What a schema block and the options mean for a table's rows."""
+
+    types: Types | None
+    converters: Converters
+
+
+NO_PLAN = Plan(None, [])
+_schema = reader(Field | None)
+
+
+def number(field: Field, parameter: str, default: int | None = None) -> int | None:
+    """A whole number among a field's parameters."""
+    given = (field.parameters or {}).get(parameter)
+    if given is None:
+        return default
+    if not given.removeprefix("-").isdecimal() or len(given) > 9:
+        raise DecodeError(
+            "invalid-value",
+            f"the schema's parameter {parameter} is {shown(given, 40)}",
+            "check the producer",
+        )
+    return int(given)
+
+
+def digits_of(field: Field) -> int | None:
+    """A time column's precision, where the connector propagates source types."""
+    if not (field.parameters or {}).get(SOURCE_TYPE):
+        return None
+    found = number(field, SOURCE_LENGTH, 0)
+    return found if found is not None and 0 <= found <= 6 else None
+
+
+def variable_scale(value: Any) -> str:
+    """Decimal text of a struct that carries its own scale.
+
+    >>> variable_scale({"scale": 2, "value": "AxY="})
+    '7.90'
+    """
+    if value.__class__ is dict:
+        scale, unscaled = value.get("scale"), value.get("value")
+        if (
+            isinstance(scale, int)
+            and abs(scale) <= MAX_PLAIN_EXPONENT
+            and isinstance(unscaled, str)
+        ):
+            return base64_decimal(unscaled, scale)
+    raise DecodeError(
+        "wrong-type", "a VariableScaleDecimal has no scale and value", "check the producer"
+    )
+
+
+def oms_string(value: Any) -> str:
+    """OMS types DATETIME as string and sends milliseconds; its real strings are quoted.
+
+    >>> oms_string(1668489131000), oms_string("1668489131000")
+    ('2022-11-15 05:12:11', '1668489131000')
+    """
+    return _millis(value) if value.__class__ is int else text(value)
+
+
+_millis = counted_datetime(MILLIS)
+
+CONVERTERS: dict[str, Callable[[Field], Convert]] = {
+    "org.apache.kafka.connect.data.Decimal": lambda f: decimal(number(f, "scale", 0) or 0),
+    "org.apache.kafka.connect.data.Date": lambda f: date_text,
+    "org.apache.kafka.connect.data.Time": lambda f: counted_time(MILLIS, digits_of(f)),
+    "org.apache.kafka.connect.data.Timestamp": lambda f: counted_datetime(MILLIS, digits_of(f)),
+    "io.debezium.time.Date": lambda f: date_text,
+    "io.debezium.time.Time": lambda f: counted_time(MILLIS, digits_of(f)),
+    "io.debezium.time.MicroTime": lambda f: counted_time(MICROS, digits_of(f)),
+    "io.debezium.time.NanoTime": lambda f: counted_time(NANOS, digits_of(f)),
+    "io.debezium.time.Timestamp": lambda f: counted_datetime(MILLIS, digits_of(f)),
+    "io.debezium.time.MicroTimestamp": lambda f: counted_datetime(MICROS, digits_of(f)),
+    "io.debezium.time.NanoTimestamp": lambda f: counted_datetime(NANOS, digits_of(f)),
+    "io.debezium.time.ZonedTimestamp": lambda f: zoned(digits_of(f)),
+    "io.debezium.time.ZonedTime": lambda f: counted_time(MICROS),
+    "io.debezium.time.IsoDate": lambda f: date_text,
+    "io.debezium.time.IsoTime": lambda f: counted_time(MICROS),
+    "io.debezium.time.IsoTimestamp": lambda f: zoned(digits_of(f)),
+    "io.debezium.data.Bits": lambda f: little_endian_bits,
+    "io.debezium.data.VariableScaleDecimal": lambda f: variable_scale,
+}
+
+
+def _quoted(allowed: str) -> str:
+    return ",".join("'" + label.replace("'", "''") + "'" for label in allowed.split(","))
+
+
+def labelled(base: str) -> Callable[[Field], str]:
+    """ENUM and SET with the labels that the schema lists."""
+
+    def name(field: Field) -> str:
+        allowed = (field.parameters or {}).get("allowed")
+        return f"{base}({_quoted(allowed)})" if allowed else base
+
+    return name
+
+
+def decimal_name(field: Field) -> str:
+    """DECIMAL with its precision and scale; MySQL's largest where the precision is not told."""
+    return f"decimal({number(field, 'connect.decimal.precision', 65)},{number(field, 'scale', 0)})"
+
+
+def bit_name(field: Field) -> str:
+    """BIT with its length."""
+    length = number(field, "length")
+    return "bit" if length is None else f"bit({length})"
+
+
+def named(mysql: str) -> Callable[[Field], str]:
+    """The same name for every field."""
+    return lambda field: mysql
+
+
+MYSQL_NAMES: dict[str, Callable[[Field], str]] = {
+    "org.apache.kafka.connect.data.Decimal": decimal_name,
+    "org.apache.kafka.connect.data.Date": named("date"),
+    "org.apache.kafka.connect.data.Time": named("time"),
+    "org.apache.kafka.connect.data.Timestamp": named("datetime(3)"),
+    "io.debezium.time.Date": named("date"),
+    "io.debezium.time.Time": named("time"),
+    "io.debezium.time.MicroTime": named("time"),
+    "io.debezium.time.NanoTime": named("time"),
+    "io.debezium.time.Timestamp": named("datetime(3)"),
+    "io.debezium.time.MicroTimestamp": named("datetime(6)"),
+    "io.debezium.time.NanoTimestamp": named("datetime(6)"),
+    "io.debezium.time.ZonedTimestamp": named("timestamp"),
+    "io.debezium.time.ZonedTime": named("time"),
+    "io.debezium.time.IsoDate": named("date"),
+    "io.debezium.time.IsoTime": named("time"),
+    "io.debezium.time.IsoTimestamp": named("datetime(6)"),
+    "io.debezium.time.Year": named("year"),
+    "io.debezium.data.Enum": labelled("enum"),
+    "io.debezium.data.EnumSet": labelled("set"),
+    "io.debezium.data.Bits": bit_name,
+    "io.debezium.data.Json": named("json"),
+    "io.debezium.data.VariableScaleDecimal": named("decimal"),
+    "io.debezium.data.FloatVector": named("vector"),
+    "io.debezium.data.geometry.Geometry": named("geometry"),
+    "io.debezium.data.geometry.Point": named("point"),
+}
+
+WIRE_TYPES = {
+    "boolean": "tinyint(1)",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "float32": "float",
+    "double": "double",
+    "float64": "double",
+    "string": "varchar",
+    "bytes": "blob",
+    "array": "json",
+    "map": "json",
+    "struct": "json",
+}
+
+
+def source_type(field: Field) -> str | None:
+    """The MySQL type that the connector propagated, put together as MySQL writes it.
+
+    >>> given = {SOURCE_TYPE: "BIGINT UNSIGNED", SOURCE_LENGTH: "20"}
+    >>> source_type(Field("int64", parameters=given))
+    'bigint(20) unsigned'
+    """
+    sent = (field.parameters or {}).get(SOURCE_TYPE)
+    if not sent:
+        return None
+    base, space, rest = sent.lower().partition(" ")
+    if base in ("enum", "set"):
+        return labelled(base)(field)
+    length, scale = number(field, SOURCE_LENGTH), number(field, SOURCE_SCALE)
+    if length is None or length < 0:
+        return base + space + rest
+    parts = f"{length}" if scale is None or scale < 0 else f"{length},{scale}"
+    return f"{base}({parts}){space}{rest}"
+
+
+def mysql_type(field: Field) -> str | None:
+    """The MySQL type of a field: as propagated, else the nearest to its semantic or plain type."""
+    found = source_type(field)
+    if found is None and field.name in MYSQL_NAMES:
+        found = MYSQL_NAMES[field.name](field)
+    return found or WIRE_TYPES.get(field.type.lower())
+
+
+def field_converter(
+    field: Field, told: str | None, oms: bool, options: ValueOptions
+) -> Convert | None:
+    """What makes canonical text of a field: its semantic name decides, then its MySQL type."""
+    if field.name in CONVERTERS:
+        return CONVERTERS[field.name](field)
+    wire = field.type.lower()
+    mysql = told or source_type(field)
+    if mysql and not field.name and wire not in ("array", "map", "struct"):
+        binary_only = wire == "bytes" and not oms
+        found = None if binary_only else converter(Told(mysql, wire, oms), options)
+        if found:
+            return found
+    if wire == "bytes":
+        return hexadecimal if oms else base64_text
+    return oms_string if oms and wire == "string" else None
+
+
+def row_fields(schema: Field) -> list[Field]:
+    """The columns' fields: those of `after` or `before` in an envelope, else the schema's own."""
+    own = schema.fields or []
+    images = {f.field: f.fields for f in own if f.field in ("before", "after")}
+    if images and any(f.field == "op" for f in own):
+        return images.get("after") or images.get("before") or []
+    return own
+
+
+def is_column(name: str) -> bool:
+    """Every member of an image is a column."""
+    return True
+
+
+def make_plan(
+    schema: bytes,
+    told: dict[str, str],
+    oms: bool,
+    options: ValueOptions,
+    column: Callable[[str], bool] = is_column,
+) -> Plan:
+    """Types and converters of a table's columns.
+
+    >>> schema = b'{"type":"struct","fields":[{"type":"int32","field":"day"}]}'
+    >>> make_plan(schema, {}, False, ValueOptions()).types["day"].mysql
+    'int'
+    """
+    root = parse(_schema, schema)
+    if root is None:
+        found = {n: converter(Told(t, None, oms), options) for n, t in told.items()}
+        types = {n: ColumnType(t) for n, t in told.items()}
+        return Plan(types or None, [(n, c) for n, c in found.items() if c])
+    types = {}
+    converters: Converters = []
+    for field in row_fields(root):
+        name = field.field or ""
+        if not column(name):
+            continue
+        types[name] = ColumnType(told.get(name) or mysql_type(field))
+        convert = field_converter(field, told.get(name), oms, options)
+        if convert:
+            converters.append((name, convert))
+    return Plan(types or None, converters)
+
+
+def planner(
+    options: ValueOptions, column: Callable[[str], bool] = is_column
+) -> Callable[[bytes, bool, str | None, str | None], Plan]:
+    """A function from (schema bytes, OMS, database, table) to the plan, made once for each."""
+    columns = declared(options.columns)
+    by_table = any("." in name for name in columns)
+    plans: dict[tuple[bytes, bool, str | None, str | None], Plan] = {}
+
+    def plan(schema: bytes, oms: bool, database: str | None, table: str | None) -> Plan:
+        if not columns and schema == b"null":
+            return NO_PLAN
+        told = (schema, oms, database, table) if by_table else (schema, oms, None, None)
+        found = plans.get(told)
+        if found is None:
+            if len(plans) >= MOST_PLANS:
+                plans.clear()
+            own = for_table(columns, database, table)
+            found = plans[told] = make_plan(schema, own, oms, options, column)
+        return found
+
+    return plan
+
+
+def convert(image: dict[str, Any], converters: Converters) -> None:
+    """Apply each converter to its column, in place, where the column is there and not NULL."""
+    for name, function in converters:
+        value = image.get(name)
+        if value is not None:
+            image[name] = function(value)
+
+
+def to_text(image: dict[str, Any], numbers: list[str], booleans: list[str]) -> bool:
+    """Turn numbers and true/false into text, in place, and note which; True where one is nested.
+
+    >>> row, numbers, booleans = {"a": 1, "b": "x", "c": True}, [], []
+    >>> to_text(row, numbers, booleans), row, numbers, booleans
+    (False, {'a': '1', 'b': 'x', 'c': '1'}, ['a'], ['c'])
+    """
+    nested = False
+    for name, value in image.items():
+        kind = value.__class__
+        if kind is str or value is None:
+            continue
+        if kind is int:
+            image[name] = str(value)
+            numbers.append(name)
+        elif kind is Number:
+            numbers.append(name)
+        elif kind is bool:
+            image[name] = "1" if value else "0"
+            booleans.append(name)
+        else:
+            nested = True
+    return nested

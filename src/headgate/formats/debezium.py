@@ -1,0 +1,370 @@
+"""Debezium's change event envelope, and what OceanBase OMS made of it.
+
+Vendors' documents: Debezium's MySQL connector; OMS "Debezium JSON message format". Where they
+differ from the wire: docs/formats/debezium.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from headgate.errors import DecodeError, shown
+from headgate.event import Event
+from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.connect_columns import ValueOptions
+from headgate.formats.connect_values import convert, planner, to_text
+from headgate.formats.debezium_auxiliary import decode_auxiliary, shape
+from headgate.formats.debezium_source import (
+    MYSQL_LIKE,
+    NO_SOURCE,
+    WRAPPER,
+    Source,
+    Times,
+    Transaction,
+    describe_elsewhere,
+    describe_source,
+    flag,
+    is_oms,
+    key_names,
+    key_text,
+    moment,
+    position_of,
+    source_moment,
+    tombstone,
+)
+from headgate.strict_json import Raw, exact_text, members, parse, reader
+
+OPS = {"c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "truncate"}
+OPS |= {code.upper(): op for code, op in OPS.items()}
+HEARTBEAT = "HEARTBEAT"
+NO_SCHEMA = b"null"
+MOST_EXTRAS = 10_000
+MOST_BEGINNINGS = 1_000
+_SCHEMA_FIRST, _PAYLOAD = b'{"schema":', b',"payload":'
+UNAVAILABLE = "__debezium_unavailable_value"
+UNAVAILABLE_BYTES = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
+# Cut short, because the search for them is faster when their last letter is rare.
+_TEXT_MARK, _BYTES_MARK = UNAVAILABLE[:24].encode(), UNAVAILABLE_BYTES[:37].encode()
+
+
+@dataclass(frozen=True)
+class Options(ValueOptions):
+    """Options of debezium."""
+
+
+class Envelope(Times, gc=False):
+    """The envelope of all versions; what it leaves out is read by the auxiliary messages."""
+
+    op: str | None = None
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    source: Source | None = None
+    transaction: Transaction | None = None
+
+
+class Wire(Envelope, gc=False):
+    """A message with or without the wrapper; the schema repeats and is cached by its bytes."""
+
+    schema: Raw = Raw(NO_SCHEMA)
+    payload: Envelope | UnsetType | None = UNSET
+
+
+class RawImages(msgspec.Struct, gc=False):
+    """The images alone, each value as its own bytes."""
+
+    before: dict[str, Raw] | None = None
+    after: dict[str, Raw] | None = None
+
+
+_wire = reader(Wire | None)
+_envelope = reader(Envelope | None)
+_raw_images = reader(RawImages)
+_json = msgspec.json.encode
+
+
+def make_decoder(dialect: str | None, options: Options) -> Decode:
+    """A decoder of one dialect, or of any where `dialect` is None."""
+    plan_of = planner(options)
+    extra_of = extras()
+    read = make_reader()
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is None:
+            return [tombstone(key, "debezium", dialect)]
+        schema, envelope, wrapped = read(value)
+        if envelope is None:
+            return [tombstone(key, "debezium", dialect)]
+        op = OPS.get(envelope.op or "")
+        if op is None:
+            return [other(key, unwrapped(value, wrapped), envelope, wrapped, dialect)]
+        source = envelope.source or NO_SOURCE
+        name = dialect or dialect_of(source, wrapped)
+        oms = name != "debezium"
+        plan = plan_of(schema, oms, source.db, source.table)
+        before, after = envelope.before, envelope.after
+        if plan.converters:
+            if before:
+                convert(before, plan.converters)
+            if after:
+                convert(after, plan.converters)
+        bare = images_to_text(envelope, value, wrapped)
+        if schema != NO_SCHEMA:
+            bare = NONE_BARE
+        if op == "insert" and flag(source.snapshot):
+            op = "snapshot"  # MySQL's connector before 1.4 wrote snapshot rows as `c`
+        event = Event(
+            "row",
+            op,
+            source.db or None,
+            source.table or None,
+            key_names(key),
+            before,
+            after,
+            plan.types,
+            None,
+            None,
+            source_moment(source, oms),
+            moment(envelope),
+            position_of(source),
+            "debezium",
+            name,
+            extra_of(source, bare),
+        )
+        check_images(event, key)
+        complete(event, envelope, source, value, wrapped)
+        return [event]
+
+    return decode
+
+
+def make_reader() -> Callable[[bytes], tuple[bytes, Envelope | None, bool]]:
+    """A function from a message to its schema's bytes, its envelope, and whether it was wrapped.
+
+    Kafka's converter writes `{"schema":…,"payload":…}` with the same kilobytes of schema each time.
+    What was read once as such a beginning is not read again.
+    """
+    beginnings: dict[bytes, bytes] = {}
+
+    def read(value: bytes) -> tuple[bytes, Envelope | None, bool]:
+        end = 0
+        if value.startswith(_SCHEMA_FIRST) and value[-1:] == b"}":
+            end = value.find(_PAYLOAD) + len(_PAYLOAD)
+            schema = beginnings.get(value[:end])
+            if schema is not None:
+                with suppress(DecodeError):  # read whole, it says better what is wrong
+                    return schema, parse(_envelope, value[end:-1]), True
+        message = parse(_wire, value)
+        if message is None:
+            return NO_SCHEMA, None, False
+        schema = bytes(message.schema)
+        if message.payload is UNSET:
+            return schema, message, False
+        if end and value[:end] == _SCHEMA_FIRST + schema + _PAYLOAD:
+            if len(beginnings) >= MOST_BEGINNINGS:
+                beginnings.clear()
+            beginnings[value[:end]] = schema
+        return schema, message.payload, True
+
+    return read
+
+
+Bare = tuple[tuple[str, ...], tuple[str, ...]]
+NONE_BARE: Bare = ((), ())
+
+
+def images_to_text(envelope: Envelope, value: bytes, wrapped: bool) -> Bare:
+    """Make text of both images, and say which columns came as bare numbers and as true/false."""
+    numbers: list[str] = []
+    booleans: list[str] = []
+    nested = False
+    if envelope.after:
+        nested = to_text(envelope.after, numbers, booleans)
+    if envelope.before:
+        old_numbers: list[str] = []
+        old_booleans: list[str] = []
+        nested |= to_text(envelope.before, old_numbers, old_booleans)
+        if old_numbers != numbers:
+            numbers = list(dict.fromkeys(numbers + old_numbers))
+        if old_booleans != booleans:
+            booleans = list(dict.fromkeys(booleans + old_booleans))
+    if nested:
+        exact_nested(envelope, unwrapped(value, wrapped))
+    return tuple(numbers), tuple(booleans)
+
+
+def exact_nested(envelope: Envelope, payload: bytes) -> None:
+    """Give objects and arrays (geometry, vector) the very text that was sent."""
+    exact = parse(_raw_images, payload)
+    for image, raw in ((envelope.before, exact.before), (envelope.after, exact.after)):
+        if image:
+            restore(image, raw)
+
+
+def restore(image: dict[str, Any], raw: dict[str, Raw]) -> None:
+    """Put the text that was sent in the place of each object and array."""
+    for name, value in image.items():
+        if value.__class__ is dict or value.__class__ is list:
+            image[name] = exact_text(raw[name])
+
+
+def extras() -> Any:
+    """A function from source and bare columns to `extra`; equal ones are one shared object."""
+    known: dict[Any, dict[str, str] | None] = {}
+
+    def extra_of(source: Source, bare: Bare) -> dict[str, str] | None:
+        told = (source.version, source.connector, source.name, source.snapshot, bare)
+        try:
+            return known[told]
+        except KeyError:
+            pass
+        if len(known) >= MOST_EXTRAS:
+            known.clear()
+        extra = describe_source(source)
+        for name, columns in zip(("numbers", "booleans"), bare):
+            if columns:
+                extra[name] = _json(columns).decode()
+        known[told] = extra or None
+        return known[told]
+
+    return extra_of
+
+
+def unwrapped(value: bytes, wrapped: bool) -> bytes:
+    """The bytes of the payload."""
+    return bytes(parse(members, value)["payload"]) if wrapped else value
+
+
+def dialect_of(source: Source, wrapped: bool) -> str:
+    """Whose message this is: OMS signs its own.
+
+    >>> dialect_of(Source(name="OMS"), wrapped=False)
+    'oms-flatten'
+    """
+    if is_oms(source):
+        return "oms" if wrapped else "oms-flatten"
+    return "debezium"
+
+
+def check_images(event: Event, key: bytes | None) -> None:
+    """Drop images that the operation does not have; refuse a row without the one it must have."""
+    op = event.op
+    if op == "delete":
+        event.after = None
+        if event.before is None:
+            if event.key is None:
+                raise no_image("before", "d")
+            event.extra = {**(event.extra or {}), **key_text(key)}
+    elif op == "truncate":
+        event.before = event.after = None
+    else:
+        if event.after is None:
+            raise no_image("after", str(op))
+        if op != "update":
+            event.before = None
+
+
+def no_image(image: str, op: str) -> DecodeError:
+    """The error for a row change without the image that its operation must have."""
+    return DecodeError(
+        "missing-member", f"{image} is null or missing, but op is {op}", "check the producer"
+    )
+
+
+def complete(event: Event, envelope: Envelope, source: Source, value: bytes, wrapped: bool) -> None:
+    """Add what few messages have: transaction, query, nanoseconds, unavailable values."""
+    more: dict[str, str] = {}
+    if envelope.transaction is not None:
+        for name, member in msgspec.structs.asdict(envelope.transaction).items():
+            if member is not None:
+                more[f"transaction.{name}"] = str(member)
+    if source.query is not None:
+        more["query"] = source.query
+    if envelope.ts_ns is not None and envelope.ts_ns % 1000:
+        more["ts_ns"] = str(envelope.ts_ns)
+    if may_be_unavailable(value, event.types is not None):
+        more |= unavailable(event)
+    if more:
+        event.extra = {**(event.extra or {}), **more}
+    if source.connector not in MYSQL_LIKE and event.dialect == "debezium":
+        describe_elsewhere(event, unwrapped(value, wrapped))
+
+
+def may_be_unavailable(value: bytes, binary: bool) -> bool:
+    """Whether the placeholder of an unavailable value is anywhere in the message."""
+    return _TEXT_MARK in value or (binary and _BYTES_MARK in value)
+
+
+def unavailable(event: Event) -> dict[str, str]:
+    """Name the columns whose value the source's log did not hold."""
+    marks = (UNAVAILABLE, UNAVAILABLE_BYTES)
+    found = {
+        name: None
+        for image in (event.before, event.after)
+        for name, value in (image or {}).items()
+        if value in marks
+    }
+    return {"unavailable": _json(list(found)).decode()} if found else {}
+
+
+def other(
+    key: bytes | None, payload: bytes, envelope: Envelope, wrapped: bool, dialect: str | None
+) -> Event:
+    """Everything that is not a row."""
+    if envelope.op is None:
+        return decode_auxiliary(key, payload, dialect)
+    if envelope.op.upper() != HEARTBEAT:
+        raise DecodeError(
+            "unknown-type",
+            f"op is {shown(envelope.op, 40)}, which no row change has",
+            "known: c, u, d, r, t, HEARTBEAT",
+        )
+    source = envelope.source or NO_SOURCE
+    return Event(
+        "heartbeat",
+        database=source.db or None,
+        table=source.table or None,
+        event_time=source_moment(source, True),
+        emit_time=moment(envelope),
+        position=position_of(source),
+        format="debezium",
+        dialect=dialect or ("oms" if wrapped else "oms-flatten"),
+        extra=describe_source(source) or None,
+    )
+
+
+def recognises(message: Sniffed) -> bool:
+    """An envelope or an auxiliary message, bare or under `payload`."""
+    found = message.members
+    if "payload" in found and found.keys() <= WRAPPER:
+        payload = bytes(found["payload"])
+        if payload == b"null":
+            return True
+        if payload[:1] != b"{":
+            return False
+        found = parse(members, payload)
+    if "__deleted" in found or "__op" in found:
+        return False
+    if "op" in found and ("source" in found or "before" in found or "after" in found):
+        return True
+    return shape(found) is not None
+
+
+FORMAT = Format(
+    name="debezium",
+    summary="Debezium's change event envelope, with or without its schema",
+    dialects={
+        "debezium": "Debezium's MySQL connector, 0.9 to 3.x",
+        "oms": "OceanBase Migration Service, method Debezium",
+        "oms-flatten": "OceanBase Migration Service, method DebeziumFlatten",
+    },
+    options=Options,
+    decoder=make_decoder,
+    recognises=recognises,
+    kinds="rows, truncations, DDL, heartbeats, transaction and snapshot markers, tombstones",
+)

@@ -1,0 +1,261 @@
+"""Debezium's rows without their envelope (ExtractNewRecordState), and OMS's DebeziumSmt.
+
+Vendors' documents: Debezium "New Record State Extraction"; OMS "DebeziumSmt JSON message format".
+What such a row cannot say any more: docs/formats/debezium-smt.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from headgate.errors import DecodeError, shown
+from headgate.event import Event
+from headgate.formats import Decode, Format, Sniffed, debezium
+from headgate.formats.connect_columns import ValueOptions
+from headgate.formats.connect_values import convert, planner, to_text
+from headgate.formats.debezium_auxiliary import shape
+from headgate.formats.debezium_source import WRAPPER, Times, flag, key_names, moment
+from headgate.formats.debezium_source import tombstone as null_value
+from headgate.options import option
+from headgate.strict_json import members, parse, reader
+
+DELETED = "__deleted"
+KNOWN = {"op", "table", "db", "ts_ms", "ts_us", "ts_ns", "lsn"}
+FAMILIES = ("source_", "transaction_")
+POSITIONS = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
+TIMES = ("ts_ms", "ts_us", "ts_ns")
+DELETED_WORDS = {"true": True, "false": False, True: True, False: False, None: False}
+
+_WRAPPED = re.compile(rb'\s*\{\s*"(?:schema|payload)"\s*:')
+_row = reader(dict[str, Any] | None)
+_json = msgspec.json.encode
+
+
+@dataclass(frozen=True)
+class Options(ValueOptions):
+    """Options of debezium-smt."""
+
+    database: str | None = option(None, "the rows' database, where neither row nor topic says it")
+    table: str | None = option(None, "the rows' table, where neither row nor topic says it")
+    add_fields_prefix: str = option("__", "the transform's add.fields.prefix")
+
+
+def make_decoder(dialect: str | None, options: Options) -> Decode:
+    """A decoder of one dialect, or of any where `dialect` is None."""
+    prefix = options.add_fields_prefix
+    plan_of = planner(options, lambda name: not is_metadata(name, prefix))
+    envelope = debezium.make_decoder(dialect, value_options(options))
+    oms = dialect == "oms"
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is None:
+            return [null_value(key, "debezium-smt", dialect)]
+        schema, payload = unwrap(value)
+        row = parse(_row, payload)
+        if row is None:
+            return [null_value(key, "debezium-smt", dialect)]
+        if DELETED not in row and unflattened(row, prefix):
+            return envelope(key, value, topic)
+        meta = {n: row.pop(n) for n in [n for n in row if is_metadata(n, prefix)]}
+        refuse_guess(dialect, options.strict, meta, schema)
+        told = {n.removeprefix(prefix) if n != DELETED else n: v for n, v in meta.items()}
+        database, table = place(told, topic if not oms else None, options)
+        plan = plan_of(schema, oms, database, table)
+        convert(row, plan.converters)
+        numbers: list[str] = []
+        booleans: list[str] = []
+        if to_text(row, numbers, booleans):
+            debezium.restore(row, parse(members, payload))
+        event = Event(
+            "row",
+            None,
+            database,
+            table,
+            key_names(key),
+            types=plan.types,
+            format="debezium-smt",
+            dialect=dialect or "debezium",
+        )
+        event.extra = extra_of(meta, told)
+        if isinstance(meta.get(DELETED), bool):
+            booleans.append(DELETED)
+        if schema == b"null":
+            event.extra |= noted(numbers, booleans)
+        operate(event, row, told)
+        describe_times(event, told)
+        if debezium.may_be_unavailable(value, event.types is not None):
+            event.extra = {**(event.extra or {}), **debezium.unavailable(event)}
+        event.extra = event.extra or None
+        return [event]
+
+    return decode
+
+
+def value_options(options: Options) -> debezium.Options:
+    """The part of the options that the envelope's decoder has too."""
+    given = {f: getattr(options, f) for f in debezium.Options.__dataclass_fields__}
+    return debezium.Options(**given)
+
+
+def unwrap(value: bytes) -> tuple[bytes, bytes]:
+    """The schema's and the row's bytes.
+
+    >>> unwrap(b'{"payload":{"id":1}}'), unwrap(b'{"id":1}')
+    ((b'null', b'{"id":1}'), (b'null', b'{"id":1}'))
+    """
+    if _WRAPPED.match(value):
+        found = parse(members, value)
+        if "payload" in found and found.keys() <= WRAPPER:
+            payload = bytes(found["payload"])
+            if payload[:1] == b"{" or payload == b"null":
+                return bytes(found.get("schema", b"null")), payload
+    return b"null", value
+
+
+def unflattened(row: dict[str, Any], prefix: str) -> bool:
+    """Whether the transform let a message pass: a heartbeat, a schema change, a whole envelope."""
+    if f"{prefix}op" in row and prefix:
+        return False
+    return ("op" in row and isinstance(row.get("source"), dict)) or shape(row) is not None
+
+
+def is_metadata(name: str, prefix: str) -> bool:
+    """Whether the transform added this member; any other is a column.
+
+    >>> [n for n in ("id", "__op", "__mine", "__source_ts_ms") if is_metadata(n, "__")]
+    ['__op', '__source_ts_ms']
+    """
+    if not name.startswith(prefix):
+        return name == DELETED
+    short = name[len(prefix) :]
+    return name == DELETED or short in KNOWN or short.startswith(FAMILIES)
+
+
+def refuse_guess(dialect: str | None, strict: bool, meta: dict[str, Any], schema: bytes) -> None:
+    """Under `strict`, refuse a row that Debezium and OMS write alike."""
+    if strict and dialect is None and schema == b"null" and not meta.keys() - {DELETED}:
+        raise DecodeError(
+            "ambiguous-dialect",
+            "a bare row can be of dialect debezium or oms",
+            "name the dialect, as in debezium-smt:oms",
+        )
+
+
+def place(
+    told: dict[str, Any], topic: str | None, options: Options
+) -> tuple[str | None, str | None]:
+    """Database and table: from the options, else the added fields, else the topic's last parts."""
+    parts = topic.split(".") if topic else []
+    database, table = parts[-2:] if len(parts) > 2 else (None, None)
+    found_database = options.database or told.get("db") or told.get("source_db")
+    found_table = options.table or told.get("table") or told.get("source_table")
+    for name in (found_database, found_table):
+        if name is not None and not isinstance(name, str):
+            raise wrong("the added field for database or table is no text")
+    return found_database or database or None, found_table or table or None
+
+
+def operate(event: Event, row: dict[str, Any], told: dict[str, Any]) -> None:
+    """Set the operation and put the row into the image that it is."""
+    word = told.get(DELETED)
+    deleted = DELETED_WORDS.get(word) if word is None or isinstance(word, str | bool) else None
+    code = told.get("op")
+    op = debezium.OPS.get(code) if isinstance(code, str) else None
+    if deleted is None:
+        raise wrong(f"__deleted is {shown(word, 40)}, neither true nor false")
+    if code is not None and (op is None or op == "truncate"):
+        raise DecodeError("unknown-type", f"the added op is {shown(code, 40)}", "known: c, u, d, r")
+    if deleted or op == "delete":
+        event.op, event.before = "delete", row
+        return
+    if op == "insert" and flag(told.get("source_snapshot")):
+        op = "snapshot"
+    if op is None:
+        op = "update"  # all that is known is that the row now looks like this
+        event.extra = {**(event.extra or {}), "upsert": "true"}
+    event.op, event.after = op, row
+
+
+def extra_of(meta: dict[str, Any], told: dict[str, Any]) -> dict[str, str]:
+    """The names of the added fields, in order, and the values that no column of the event has."""
+    extra: dict[str, str] = {}
+    if meta:
+        extra["fields"] = _json(list(meta)).decode()
+    housed = {DELETED, "op", "table", "db", "source_db", "source_table", *TIMES}
+    housed |= {f"source_{n}" for n in (*POSITIONS, *TIMES)}
+    for name, short in zip(meta, told):
+        value = meta[name]
+        if short not in housed and value is not None:
+            extra[name] = scalar(name, value)
+    return extra
+
+
+def noted(numbers: list[str], booleans: list[str]) -> dict[str, str]:
+    """Which columns of a row without types came as bare numbers and as true/false."""
+    found = (("numbers", numbers), ("booleans", booleans))
+    return {name: _json(columns).decode() for name, columns in found if columns}
+
+
+def scalar(name: str, value: Any) -> str:
+    """The text of an added field."""
+    if isinstance(value, dict | list):
+        raise wrong(f"the added field {shown(name, 40)} is no text or number")
+    return str(value) if not isinstance(value, bool) else str(value).lower()
+
+
+def describe_times(event: Event, told: dict[str, Any]) -> None:
+    """Set times and position from the added fields."""
+    event.emit_time = moment(times(told, ""))
+    event.event_time = moment(times(told, "source_"))
+    position = {
+        n: scalar(n, told[f"source_{n}"]) for n in POSITIONS if told.get(f"source_{n}") is not None
+    }
+    event.position = position or None
+
+
+def times(told: dict[str, Any], family: str) -> Times:
+    """The added times of one family, checked."""
+    given = {n: told[f"{family}{n}"] for n in TIMES if told.get(f"{family}{n}") is not None}
+    if not given:
+        return NO_TIMES
+    try:
+        return msgspec.convert(given, Times)
+    except msgspec.ValidationError:
+        raise wrong(f"{family}{next(iter(given))} is no time") from None
+
+
+NO_TIMES = Times()
+
+
+def wrong(what: str) -> DecodeError:
+    """The error for an added field of the wrong type."""
+    return DecodeError("wrong-type", what, "check add-fields-prefix, or whether it is a column")
+
+
+def recognises(message: Sniffed) -> bool:
+    """The transform's own members, bare or under `payload`."""
+    found = message.members
+    if "payload" in found and found.keys() <= WRAPPER:
+        payload = bytes(found["payload"])
+        if payload[:1] != b"{":
+            return False
+        found = parse(members, payload)
+    return DELETED in found or "__op" in found
+
+
+FORMAT = Format(
+    name="debezium-smt",
+    summary="Debezium's rows without the envelope (ExtractNewRecordState)",
+    dialects={
+        "debezium": "Debezium with the transform ExtractNewRecordState",
+        "oms": "OceanBase Migration Service, method DebeziumSmt",
+    },
+    options=Options,
+    decoder=make_decoder,
+    recognises=recognises,
+    kinds="rows, tombstones, and what the transform lets pass",
+)

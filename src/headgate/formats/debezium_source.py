@@ -1,0 +1,218 @@
+"""What Debezium says of a change's origin: the `source` block, its times, and the Kafka key."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Any
+
+import msgspec
+
+from headgate.event import Event
+from headgate.strict_json import Int64, Raw, exact_text, members, parse, reader
+from headgate.values import micros
+
+WRAPPER = {"schema", "payload"}
+OMS = "OMS"
+# What an Arrow timestamp and a Python datetime both hold: the years 1 to 9999.
+Seconds = Annotated[int, msgspec.Meta(ge=-62_135_596_800, le=253_402_300_799)]
+Millis = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000, le=253_402_300_799_999)]
+Micros = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
+Flag = str | bool | None
+
+MYSQL_LIKE = {"mysql", "mariadb", None}
+ELSEWHERE = {"lsn", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no", "txId"}
+"""Positions of connectors other than MySQL's."""
+
+
+class Times(msgspec.Struct, gc=False):
+    """A moment in up to four units; the finest that is there counts."""
+
+    ts_ms: Millis | None = None
+    ts_us: Micros | None = None
+    ts_ns: Int64 | None = None
+
+
+class Source(Times, gc=False):
+    """The members of `source` that MySQL's connector and OMS write, of all versions."""
+
+    version: str | None = None
+    connector: str | None = None
+    name: str | None = None
+    ts_sec: Seconds | None = None
+    snapshot: Flag = None
+    db: str | None = None
+    table: str | None = None
+    sequence: Any = None
+    server_id: Int64 | None = None
+    gtid: str | None = None
+    file: str | None = None
+    pos: int | str | None = None
+    row: Int64 | None = None
+    thread: Int64 | None = None
+    query: str | None = None
+
+
+class Transaction(msgspec.Struct, gc=False):
+    """A row's place in its transaction."""
+
+    id: str | None = None
+    total_order: int | str | None = None
+    data_collection_order: int | str | None = None
+
+
+class RawSource(msgspec.Struct, gc=False):
+    """`source` alone, each member unread."""
+
+    source: dict[str, Raw] | None = None
+
+
+NO_SOURCE = Source()
+_raw_source = reader(RawSource)
+
+
+def moment(times: Any) -> int | None:
+    """Microseconds since the epoch of a message or its source; 0 means that nobody knows.
+
+    >>> moment(Times(ts_ms=1465491411815, ts_us=1465491411815437)), moment(Times(ts_ms=0))
+    (1465491411815437, None)
+    """
+    if times.ts_us:
+        found: int = times.ts_us
+        return found
+    if times.ts_ns:
+        return int(times.ts_ns // 1000)
+    if times.ts_ms:
+        return int(times.ts_ms * 1000)
+    return None
+
+
+def source_moment(source: Source, oms: bool) -> int | None:
+    """When the change happened, in microseconds.
+
+    >>> source_moment(Source(ts_sec=1465491411), False)
+    1465491411000000
+    """
+    if oms and source.ts_ms and not source.ts_us:
+        return micros(source.ts_ms)  # OMS's document calls it seconds, its samples are milliseconds
+    found = moment(source)
+    return source.ts_sec * 1_000_000 if found is None and source.ts_sec else found
+
+
+def is_oms(source: Source) -> bool:
+    """Whether OceanBase OMS wrote the message.
+
+    >>> is_oms(Source(connector="OB_MYSQL"))
+    True
+    """
+    return source.name == OMS or (source.connector or "").startswith("OB_")
+
+
+def position_of(source: Source) -> dict[str, str] | None:
+    """The source's place in its log, under Debezium's own names.
+
+    >>> position_of(Source(file="mysql-bin.000003", pos=154, row=0))
+    {'file': 'mysql-bin.000003', 'pos': '154', 'row': '0'}
+    """
+    position: dict[str, str] = {}
+    if source.file is not None:
+        position["file"] = source.file
+    if source.pos is not None:
+        position["pos"] = str(source.pos)
+    if source.row is not None:
+        position["row"] = str(source.row)
+    if source.gtid is not None:
+        position["gtid"] = source.gtid
+    if source.server_id is not None:
+        position["server_id"] = str(source.server_id)
+    if source.thread is not None:
+        position["thread"] = str(source.thread)
+    if source.sequence is not None:
+        position["sequence"] = str(source.sequence)
+    return position or None
+
+
+def flag(snapshot: Flag) -> str | None:
+    """The snapshot word, None where the row is no part of one.
+
+    >>> flag(True), flag("last"), flag("false")
+    ('true', 'last', None)
+    """
+    if not snapshot or snapshot == "false":
+        return None
+    return "true" if snapshot is True else snapshot
+
+
+def describe_source(source: Source) -> dict[str, str]:
+    """Who wrote the message: what only a re-encode needs."""
+    told = {
+        "version": source.version,
+        "connector": source.connector,
+        "name": source.name,
+        "snapshot": flag(source.snapshot),
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def describe_elsewhere(event: Event, payload: bytes) -> None:
+    """Keep the source members of other databases' connectors (PostgreSQL, Oracle, …)."""
+    found = parse(_raw_source, payload).source or {}
+    known = set(Source.__struct_fields__)
+    others = {n: t for n, raw in found.items() if n not in known and (t := exact_text(raw))}
+    position = {n: t for n, t in others.items() if n in ELSEWHERE}
+    if position:
+        event.position = {**(event.position or {}), **position}
+    extra = {f"source.{n}": t for n, t in others.items() if n not in ELSEWHERE}
+    if extra:
+        event.extra = {**(event.extra or {}), **extra}
+
+
+@lru_cache(maxsize=4096)
+def shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The one tuple of those names, so that Arrow lays it down once."""
+    return names
+
+
+def key_members(key: bytes | None) -> dict[str, Raw] | None:
+    """The members of the key's struct, with or without a schema; None where it is no struct."""
+    if not key:
+        return None
+    try:
+        found: dict[str, Raw] = members.decode(key)
+        if "payload" in found and found.keys() <= WRAPPER:
+            found = members.decode(found["payload"])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return found
+
+
+def key_names(key: bytes | None) -> tuple[str, ...] | None:
+    """The key's column names; None where the key is absent or no struct.
+
+    >>> key_names(b'{"id":1001}'), key_names(b'{"payload":{"id":1}}'), key_names(b"7")
+    (('id',), ('id',), None)
+    """
+    found = key_members(key)
+    return None if found is None else shared(tuple(found))
+
+
+def key_text(key: bytes | None) -> dict[str, str]:
+    """The key as it was sent, for events whose row is known by nothing else."""
+    try:
+        return {"key": key.decode()} if key else {}
+    except UnicodeDecodeError:
+        return {}
+
+
+def tombstone(key: bytes | None, format: str, dialect: str | None) -> Event:
+    """A null value: the row of that key is gone.
+
+    >>> tombstone(b'{"id":1}', "debezium", None).extra
+    {'key': '{"id":1}'}
+    """
+    return Event(
+        "tombstone",
+        key=key_names(key),
+        format=format,
+        dialect=dialect,
+        extra=key_text(key) or None,
+    )

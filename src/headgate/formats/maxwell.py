@@ -1,0 +1,591 @@
+"""Maxwell's JSON message, and what OceanBase OMS made of it.
+
+Vendors' documents: Maxwell "Data Format"; OMS "Maxwell JSON message format". Where they differ from
+the wire: docs/formats/maxwell.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.json import encode as encode_json
+
+from headgate import values
+from headgate.errors import DecodeError, shown
+from headgate.event import ColumnType, Event, Types
+from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.connect_columns import DECIMALS, declared, for_table
+from headgate.options import CommonOptions, option
+from headgate.strict_json import Int64, Number, Raw, members, parse, reader
+from headgate.values import Convert, micros
+
+ROW_OPS = {
+    "insert": "insert",
+    "update": "update",
+    "delete": "delete",
+    "bootstrap-insert": "snapshot",
+}
+DDL_OPS = {
+    "table-create": "create",
+    "table-alter": "alter",
+    "table-drop": "drop",
+    "database-create": "create",
+    "database-alter": "alter",
+    "database-drop": "drop",
+}
+MARKER_OPS = {"bootstrap-start": "snapshot_begin", "bootstrap-complete": "snapshot_end"}
+TYPES = [*ROW_OPS, *MARKER_OPS, *DDL_OPS, "heartbeat"]
+
+FULL_SYNC_TS = 1_600_000_000
+"""What OMS writes as `ts` of every row of a full synchronization: not a time."""
+
+NULL = Raw(b"null")
+NO_COLUMNS: frozenset[str] = frozenset()
+OWN_NAMES = {"numbers", "booleans", "nested", "partial"}
+
+
+@dataclass(frozen=True)
+class Options(CommonOptions):
+    """Options of maxwell."""
+
+    columns: str | None = option(
+        None, "MySQL types of columns, as in CREATE TABLE: 'tags SET, shop.t.flags BIT(8)'"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        declared(self.columns)
+
+
+class Wire(msgspec.Struct, gc=False):
+    """All members that Maxwell and OMS have, also under their camelCase names."""
+
+    type: str
+    database: str | None = None
+    table: str | None = None
+    ts: Int64 | None = None
+    data: dict[str, Any] | None = None
+    old: dict[str, Any] | None = None
+    xid: int | str | None = None
+    xoffset: int | None = None
+    commit: bool | None = None
+    position: str | None = None
+    gtid: str | None = None
+    server_id: int | None = None
+    thread_id: int | None = None
+    schema_id: int | None = None
+    push_ts: Any = None
+    primary_key: Raw = NULL
+    primary_key_columns: Raw = NULL
+    serverId: int | None = None
+    threadId: int | None = None
+    schemaId: int | None = None
+    pushTs: Any = None
+    primaryKey: Raw = NULL
+    primaryKeyColumns: Raw = NULL
+    query: str | None = None
+    comment: str | None = None
+    reason: str | None = None
+    uuid: str | UnsetType | None = UNSET
+    mesh: str | None = None
+    charset: str | None = None
+    sql: str | UnsetType | None = UNSET
+    def_: Raw | UnsetType = msgspec.field(name="def", default=UNSET)
+
+
+class KnownWire(Wire, gc=False, forbid_unknown_fields=True):
+    """The same, refusing a member that would otherwise be skipped unseen."""
+
+
+class RawRows(msgspec.Struct, gc=False):
+    """The rows alone, each value as its own bytes; of a DDL message, the table's definitions."""
+
+    data: dict[str, Raw] | None = None
+    old: dict[str, Raw] | None = None
+
+
+class Definition(msgspec.Struct, gc=False):
+    """The part of a table definition that an event has columns for."""
+
+    database: str | None = None
+    table: str | None = None
+    columns: list[Any] | None = None
+    primary_key: list[str] | None = msgspec.field(name="primary-key", default=None)
+
+
+class DdlOld(msgspec.Struct, gc=False):
+    """The definition before an ALTER, as its own bytes."""
+
+    old: Raw = NULL
+
+
+_known = reader(KnownWire)
+_any = reader(Wire)
+_raw_rows = reader(RawRows)
+_definition = reader(Definition | None)
+_ddl_old = reader(DdlOld)
+_names = reader(list[str] | None)
+_kafka_key = reader(Any)
+MEMBERS = {field.encode_name for field in msgspec.structs.fields(Wire)}
+
+
+class Plan(msgspec.Struct):
+    """What the option `columns` means for one table."""
+
+    sets: list[str]
+    documents: frozenset[str]
+    bits: list[str]
+    decimals: list[str]
+    timestamps: list[str]
+
+
+def make_decoder(dialect: str | None, options: Options) -> Decode:
+    """A decoder of one dialect, or of any where `dialect` is None."""
+    plan_of = planner(options.columns)
+    to_utc = values.utc(options.timezone)
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is None:
+            return [Event("tombstone", format="maxwell", dialect=dialect)]
+        message, attributes = read(value)
+        name = dialect or dialect_of(message)
+        op = ROW_OPS.get(message.type)
+        ts = message.ts
+        event = Event(
+            "row",
+            op,
+            message.database or None,
+            message.table or None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None if name == "oms" and ts == FULL_SYNC_TS else micros(ts),
+            None,
+            position_of(message),
+            "maxwell",
+            name,
+        )
+        extra = extra_of(message, attributes)
+        pushed = message.push_ts if message.pushTs is None else message.pushTs
+        if pushed is not None:
+            event.emit_time = pushed_at(pushed, extra)
+        if op is None:
+            describe_other(event, message, value, extra)
+        else:
+            place(event, message, value, extra, plan_of and plan_of(event), to_utc)
+            event.key = key_of(message, key)
+        if extra:
+            event.extra = extra
+        return [event]
+
+    return decode
+
+
+def read(value: bytes) -> tuple[Any, dict[str, Raw]]:
+    """Parse a message; the second part holds the members that are not Maxwell's own."""
+    try:
+        if not value.isascii():
+            str(value, "utf-8")
+        return _known.decode(value), {}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    found: dict[str, Raw] = parse(members, value)
+    if "encrypted" in found:
+        raise DecodeError(
+            "encrypted",
+            "the message is encrypted: Maxwell ran with encrypt=data or encrypt=all",
+            "turn Maxwell's option encrypt off, or decrypt the topic before Headgate reads it",
+        )
+    return parse(_any, value), {n: raw for n, raw in found.items() if n not in MEMBERS}
+
+
+def dialect_of(message: Wire) -> str:
+    """Whose message this is: OMS writes members that Maxwell leaves out or does not have."""
+    if message.uuid is not UNSET or message.xid.__class__ is str or message.type == "heartbeat":
+        return "oms"
+    if message.sql is UNSET or message.def_ is UNSET:
+        return "maxwell"
+    # Maxwell's DDL has `sql` and `def` too, but no row member.
+    return "maxwell" if message.type in DDL_OPS and message.commit is None else "oms"
+
+
+def position_of(message: Wire) -> dict[str, str] | None:
+    """Where in the source's log the change is, as far as Maxwell was told to say it."""
+    position: dict[str, str] = {}
+    if message.xid is not None:
+        position["xid"] = str(message.xid)
+    if message.xoffset is not None:
+        position["xoffset"] = str(message.xoffset)
+    if message.position is not None:
+        position["position"] = message.position
+        file, _, offset = message.position.rpartition(":")
+        if file and offset.isdigit() and offset.isascii():
+            position["file"], position["pos"] = file, offset
+    if message.gtid:
+        position["gtid"] = message.gtid
+    server = message.server_id if message.serverId is None else message.serverId
+    if server is not None:
+        position["server_id"] = str(server)
+    thread = message.thread_id if message.threadId is None else message.threadId
+    if thread is not None:
+        position["thread_id"] = str(thread)
+    return position or None
+
+
+def extra_of(message: Wire, attributes: dict[str, Raw]) -> dict[str, str]:
+    """What a re-encode needs and no column holds."""
+    extra: dict[str, str] = {}
+    if message.commit is not None:
+        extra["commit"] = "true" if message.commit else "false"
+    if message.query is not None:
+        extra["query"] = message.query
+    if message.comment is not None:
+        extra["comment"] = message.comment
+    if message.uuid:
+        extra["uuid"] = message.uuid
+    if message.mesh is not None:
+        extra["mesh"] = message.mesh
+    schema = message.schema_id if message.schemaId is None else message.schemaId
+    if schema is not None:
+        extra["schema_id"] = str(schema)
+    if message.reason is not None:
+        extra["reason"], extra["partial"] = message.reason, "true"
+    keys = message.primary_key if message.primaryKey is NULL else message.primaryKey
+    if keys is not NULL and bytes(keys) != b"null":
+        extra["primary_key"] = bytes(keys).decode()
+    for name, raw in attributes.items():
+        extra[f"attribute.{name}" if name in OWN_NAMES else name] = bytes(raw).decode()
+    return extra
+
+
+def pushed_at(sent: Any, extra: dict[str, str]) -> int | None:
+    """Microseconds from `push_ts`: whole seconds with up to six decimals, digit by digit.
+
+    >>> pushed_at(Number("1700000000.000001"), {}), pushed_at(1700000000, {})
+    (1700000000000001, 1700000000000000)
+    """
+    text = values.plain(str(sent))
+    whole, _, fraction = text.partition(".")
+    seconds = whole.removeprefix("-")
+    digits = f"{seconds}{fraction}"
+    readable = 0 < len(seconds) <= 11 and digits.isascii() and digits.isdigit()
+    if not readable or len(fraction) > 6:
+        extra["push_ts"] = sent if isinstance(sent, str) else encode_json(sent).decode()
+    if not readable:
+        return None
+    at = int(seconds) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+    return -at if whole[0] == "-" else at
+
+
+def place(
+    event: Event,
+    message: Wire,
+    value: bytes,
+    extra: dict[str, str],
+    plan: Plan | None,
+    to_utc: Convert | None,
+) -> None:
+    """Put the row's images into its event; a partial `old` is completed from `data`."""
+    data, old = message.data, message.old
+    if data is None and event.op == "delete":
+        data, old = old, None
+    if data is None:
+        raise DecodeError(
+            "missing-member", f"{message.type} has no data", "check the format and the producer"
+        )
+    if event.op != "update":
+        old = None
+    if plan is None:
+        as_text(data, old, value, extra, NO_COLUMNS)
+    else:
+        images = (data,) if old is None else (data, old)
+        for image in images:
+            read_typed(image, plan)
+        # OMS has JSON as text, Maxwell as a value of its own.
+        as_text(data, old, value, extra, NO_COLUMNS if event.dialect == "oms" else plan.documents)
+        for image in images:
+            apply(image, plan, to_utc if event.op == "snapshot" else None)
+    if event.op == "delete":
+        event.before = data
+    else:
+        event.after = data
+        if old is not None:
+            event.before = {**data, **old}
+
+
+def as_text(
+    data: dict[str, Any],
+    old: dict[str, Any] | None,
+    value: bytes,
+    extra: dict[str, str],
+    documents: frozenset[str],
+) -> None:
+    """Turn both images into text, in place, and note which columns were not JSON strings."""
+    numbers: list[str] = []
+    others: list[tuple[str, str]] = []
+    textify(data, numbers, others, documents)
+    if old:
+        textify(old, numbers, others, documents)
+        numbers = list(dict.fromkeys(numbers))
+    if others:
+        nested = list(dict.fromkeys(n for n, kind in others if kind == "nested"))
+        booleans = list(dict.fromkeys(n for n, kind in others if kind == "booleans"))
+        if nested:
+            keep_exact(data, old, value, nested)
+            extra["nested"] = encode_json(nested).decode()
+            numbers, booleans = (
+                [n for n in names if n not in nested] for names in (numbers, booleans)
+            )
+        if booleans:
+            extra["booleans"] = encode_json(booleans).decode()
+    if numbers:
+        extra["numbers"] = encode_json(numbers).decode()
+
+
+def keep_exact(
+    data: dict[str, Any], old: dict[str, Any] | None, value: bytes, names: list[str]
+) -> None:
+    """Read the message again, for the exact text of columns that hold an object or array."""
+    exact = parse(_raw_rows, value)
+    rows = exact.old if exact.data is None else exact.data
+    for image, raws in ((data, rows), (old or {}, exact.old or {})):
+        for name in names:
+            if image.get(name) is not None:
+                image[name] = bytes(raws[name]).decode()
+
+
+def textify(
+    image: dict[str, Any],
+    numbers: list[str],
+    others: list[tuple[str, str]],
+    documents: frozenset[str],
+) -> None:
+    """Turn scalars into text, in place, and tell the names of the columns that were not strings."""
+    for name, value in image.items():
+        kind = value.__class__
+        if value is None:
+            continue
+        if documents and name in documents:
+            others.append((name, "nested"))
+        elif kind is str:
+            continue
+        elif kind is int:
+            image[name] = str(value)
+            numbers.append(name)
+        elif kind is Number:
+            numbers.append(name)
+        elif kind is bool:
+            image[name] = "1" if value else "0"
+            others.append((name, "booleans"))
+        else:
+            others.append((name, "nested"))
+
+
+def read_typed(image: dict[str, Any], plan: Plan) -> None:
+    """Make text of what only its JSON type tells apart: BIT as base64 or digits, SET as array."""
+    for name in plan.bits:
+        sent = image.get(name)
+        if sent.__class__ is str:
+            image[name] = values.big_endian_bits(values.base64_bytes(str(sent)))
+    for name in plan.sets:
+        sent = image.get(name)
+        if sent.__class__ is list and all(label.__class__ is str for label in sent):
+            image[name] = ",".join(sent)
+
+
+def apply(image: dict[str, Any], plan: Plan, to_utc: Convert | None) -> None:
+    """Make canonical text of the other columns whose types the option `columns` gives."""
+    for name in plan.decimals:
+        if image.get(name) is not None:
+            image[name] = values.plain(image[name])
+    if to_utc:
+        for name in plan.timestamps:
+            if image.get(name) is not None:
+                image[name] = to_utc(image[name])
+
+
+def key_of(message: Wire, key: bytes | None) -> tuple[str, ...] | None:
+    """The primary key's columns: the value says it, else the Kafka key does, else nothing."""
+    told = message.primary_key_columns
+    if told is NULL:
+        told = message.primaryKeyColumns
+    if told is not NULL:
+        names = key_names(bytes(told))
+        if names is not None:
+            return names
+    if key is None:
+        return None
+    row = message.data if message.data is not None else message.old
+    return kafka_key(key, row or {})
+
+
+@lru_cache(maxsize=4096)
+def key_names(sent: bytes) -> tuple[str, ...] | None:
+    """The names in `primary_key_columns`; made once, because every message repeats them."""
+    names = parse(_names, sent)
+    return None if names is None else tuple(names)
+
+
+def kafka_key(key: bytes, row: dict[str, Any]) -> tuple[str, ...] | None:
+    """The columns that Maxwell's Kafka key names, spelled as the row spells them.
+
+    >>> kafka_key(b'{"database":"d","table":"t","pk.userid":1}', {"UserId": "1"})
+    ('UserId',)
+    """
+    try:
+        sent = _kafka_key.decode(key)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None  # some other producer's key, or the bare UUID of a DDL message
+    if sent.__class__ is dict:
+        names = hash_names(tuple(sent))
+    elif sent.__class__ is list and len(sent) == 3 and sent[2].__class__ is list:
+        names = tuple(n for part in sent[2] if part.__class__ is dict for n in part)
+    else:
+        return None
+    for name in names or ():
+        if name not in row:
+            return tuple(spelled(n, row) for n in names or ())
+    return names
+
+
+@lru_cache(maxsize=4096)
+def hash_names(found: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The columns among the members of a Kafka key; `_uuid` stands for a table without a key."""
+    names = tuple(n[3:] for n in found if n.startswith("pk."))
+    return names if names or "_uuid" in found else None
+
+
+def spelled(name: str, row: dict[str, Any]) -> str:
+    """A name of the Kafka key, which is in lower case and in snake_case, as the row spells it."""
+    if name in row:
+        return name
+    for fold in (str.lower, lambda n: n.lower().replace("_", "")):
+        found = [n for n in row if fold(n) == fold(name)]
+        if len(found) == 1:
+            return found[0]
+    return name
+
+
+def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, str]) -> None:
+    """Everything that is not a row: DDL, heartbeat, the begin and end of a bootstrap."""
+    type_ = message.type
+    if type_ in MARKER_OPS:
+        event.kind, event.op = "marker", MARKER_OPS[type_]
+    elif type_ == "heartbeat":
+        event.kind = "heartbeat"
+    elif type_ in DDL_OPS:
+        event.kind, event.op, event.ddl = "ddl", DDL_OPS[type_], message.sql or ""
+        if message.charset is not None:
+            extra["charset"] = message.charset
+        before = bytes(parse(_ddl_old, value).old)
+        if before != b"null":
+            extra["old"] = before.decode()
+        describe_definition(event, message, extra)
+    else:
+        raise DecodeError(
+            "unknown-type",
+            f"type is {shown(type_)}, which Maxwell does not have",
+            f"known: {', '.join(TYPES)}",
+        )
+
+
+def describe_definition(event: Event, message: Wire, extra: dict[str, str]) -> None:
+    """What `def` says of the table after the statement: its name, its key, its columns' types."""
+    sent = b"null" if isinstance(message.def_, UnsetType) else bytes(message.def_)
+    definition = parse(_definition, sent)
+    if definition is None:
+        return
+    extra["def"] = sent.decode()
+    if message.type == "table-alter" and (
+        (definition.table or message.table) != message.table
+        or (definition.database or message.database) != message.database
+    ):
+        event.op = "rename"
+    if definition.columns:  # OMS fills neither the columns nor the key
+        event.types = definition_types(definition.columns)
+        if definition.primary_key is not None:
+            event.key = tuple(definition.primary_key)
+
+
+def definition_types(columns: list[Any]) -> Types:
+    """MySQL type texts from the columns of a table definition.
+
+    >>> definition_types([{"name": "id", "type": "int", "signed": False}])["id"].mysql
+    'int unsigned'
+    """
+    types: Types = {}
+    for column in columns:
+        if not isinstance(column, dict) or not isinstance(column.get("name"), str):
+            raise DecodeError("wrong-type", "a column of def has no name", "check the producer")
+        types[column["name"]] = ColumnType(definition_type(column))
+    return types
+
+
+def definition_type(column: dict[str, Any]) -> str | None:
+    """One column's MySQL type, as far as a definition tells it."""
+    name, labels = column.get("type"), column.get("enum-values")
+    if not isinstance(name, str):
+        return None
+    if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
+        quoted = ("'" + s.replace("\\", "\\\\").replace("'", "''") + "'" for s in labels)
+        return f"{name}({','.join(quoted)})"
+    digits = column.get("column-length")
+    if isinstance(digits, int) and digits:
+        return f"{name}({digits})"
+    return f"{name} unsigned" if column.get("signed") is False else name
+
+
+def planner(columns: str | None) -> Callable[[Event], Plan] | None:
+    """A function that finds the plan of an event's table, or None without the option `columns`."""
+    told = declared(columns)
+    if not told:
+        return None
+
+    @lru_cache(maxsize=4096)
+    def plan(database: str | None, table: str | None) -> Plan:
+        bases = {n: values.base_type(t) for n, t in for_table(told, database, table).items()}
+
+        def names(*wanted: str) -> list[str]:
+            return [column for column, base in bases.items() if base in wanted]
+
+        return Plan(
+            names("set"),
+            frozenset(names("json")),
+            names("bit"),
+            names(*DECIMALS),
+            names("timestamp"),
+        )
+
+    return lambda event: plan(event.database, event.table)
+
+
+def recognises(message: Sniffed) -> bool:
+    """Maxwell's members, or `encrypted` alone; Canal shares most, but its `data` is an array."""
+    found = message.members
+    if "type" not in found or "database" not in found:
+        return list(found) == ["encrypted"]
+    if "isDdl" in found or "mysqlType" in found or bytes(found.get("data", NULL))[:1] == b"[":
+        return False
+    return any(n in found for n in ("data", "def", "encrypted")) or bytes(found["type"]).islower()
+
+
+FORMAT = Format(
+    name="maxwell",
+    summary="Zendesk Maxwell's JSON message",
+    dialects={
+        "maxwell": "Maxwell, all versions",
+        "oms": "OceanBase Migration Service, method Maxwell",
+    },
+    options=Options,
+    decoder=make_decoder,
+    recognises=recognises,
+    kinds="rows, DDL, heartbeats, bootstrap markers",
+)

@@ -1,0 +1,292 @@
+"""OMS's own message: method Default, and DefaultExtendColumnType, which adds `__light_type`.
+
+Vendor's document: OMS "Default JSON message format". Where it differs from the wire, and from
+itself: docs/formats/oms-default.md.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from headgate.errors import DecodeError
+from headgate.event import ColumnType, Event, Types
+from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.oms_values import (
+    IMAGES,
+    Bare,
+    TypedConverters,
+    bare_text,
+    converter,
+    ddl_op,
+    int64,
+    typed_text,
+    unknown,
+    wrong_images,
+)
+from headgate.options import CommonOptions
+from headgate.strict_json import Raw, exact_text, parse, reader
+from headgate.values import micros
+
+ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
+DDL_OPS = {
+    "CREATE_TABLE": "create",
+    "ALTER_TABLE": "alter",
+    "DROP_TABLE": "drop",
+    "RENAME_TABLE": "rename",
+    "TRUNCATE_TABLE": "truncate",
+    "CREATE_INDEX": "create_index",
+    "DROP_INDEX": "drop_index",
+}
+RECORD_TYPES = [*ROW_OPS, "DDL", "HEARTBEAT"]
+TYPES_MEMBER = "__light_type"
+SEPARATOR = "\u0001"
+
+COLUMNS = ("db", "table_name", "record_primary_key", "storeDataSequence", "timestamp")
+POSITION = ("checkpoint", "source_identity", "uniqueId", "transId", "clusterId")
+HOMES = dict.fromkeys(COLUMNS, "column") | dict.fromkeys(POSITION, "position")
+"""Where a member of allMetaData goes: a column of its own, `position`, else `extra`."""
+
+
+class Message(msgspec.Struct, gc=False):
+    """The whole message; the members of allMetaData differ from version to version."""
+
+    recordType: str
+    allMetaData: dict[str, Any]
+    prevStruct: dict[str, Any] | None = None
+    postStruct: dict[str, Any] | None = None
+
+
+class RawImages(msgspec.Struct, gc=False):
+    """The images alone, each value as its own bytes."""
+
+    prevStruct: dict[str, Raw] | None = None
+    postStruct: dict[str, Raw] | None = None
+
+
+class RawMeta(msgspec.Struct, gc=False):
+    """The metadata alone, each value as its own bytes."""
+
+    allMetaData: dict[str, Raw]
+
+
+class SchemaType(msgspec.Struct, gc=False):
+    """What `__light_type` says of one column."""
+
+    schemaType: str | None = None
+
+
+class Plan(msgspec.Struct):
+    """What repeats from message to message of one table."""
+
+    database: str | None
+    tenant: str | None
+    table: str | None
+    key: tuple[str, ...] | None
+    light: Any = None
+    types: Types | None = None
+    converters: TypedConverters = []
+
+
+_message = reader(Message)
+_raw_images = reader(RawImages)
+_raw_meta = reader(RawMeta)
+
+
+def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
+    """A decoder of one dialect, or of either where `dialect` is None."""
+    plans: dict[tuple[Any, ...], Plan] = {}
+
+    def plan_of(meta: dict[str, Any]) -> Plan:
+        told = tuple(map(meta.get, ("db", "table_name", "record_primary_key", "dbType")))
+        try:
+            plan = plans.get(told)
+        except TypeError:  # an object or array, which make_plan refuses by name
+            plan = None
+        if plan is None:
+            plan = make_plan(*told)
+            if len(plans) > 10_000:
+                plans.clear()
+            plans[told] = plan
+        return plan
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is None:
+            return [Event("tombstone", format="oms-default", dialect=dialect)]
+        message = parse(_message, value)
+        plan = plan_of(message.allMetaData)
+        op = ROW_OPS.get(message.recordType)
+        before, after = message.prevStruct, message.postStruct
+        light = None
+        if dialect != "default":
+            if before is not None:
+                light = before.pop(TYPES_MEMBER, None)
+            if after is not None and (told := after.pop(TYPES_MEMBER, None)) is not None:
+                light = told
+            if light is not None and op and light != plan.light:
+                learn(plan, light)
+        event = Event(
+            "row",
+            op,
+            plan.database,
+            plan.table,
+            plan.key,
+            format="oms-default",
+            dialect=dialect or ("default" if light is None else "extend-column-type"),
+        )
+        extra = describe(event, message.allMetaData, value)
+        if plan.tenant:
+            extra["tenant"] = plan.tenant
+        if op is None:
+            return [other(event, message, value, extra)]
+        if (op, bool(before), bool(after)) not in IMAGES:
+            raise wrong_images(op, before, after, ("prevStruct", "postStruct"))
+        if light:
+            event.types = plan.types
+            if before:
+                event.before = typed_text(before, plan.converters, lambda: raw(value).prevStruct)
+            if after:
+                event.after = typed_text(after, plan.converters, lambda: raw(value).postStruct)
+        else:
+            bare = Bare([], [])
+            if after:
+                event.after = bare_text(after, bare, lambda: raw(value).postStruct)
+            if before:
+                event.before = bare_text(before, bare, lambda: raw(value).prevStruct)
+            bare.describe(extra)
+        event.extra = extra or None
+        return [event]
+
+    return decode
+
+
+def make_plan(db: Any, table: Any, key: Any, db_type: Any) -> Plan:
+    """Take the names of a table apart: OceanBase's `db` is `tenant.database`."""
+    named = {"db": db, "table_name": table, "record_primary_key": key, "dbType": db_type}
+    for name, value in named.items():
+        if value is not None and value.__class__ is not str:
+            raise wrong_type(name, "text or null")
+    tenant, _, database = (db or "").partition(".")
+    split = (db_type or "").startswith("OB_") and tenant and database and "." not in database
+    return Plan(
+        database if split else db or None,
+        tenant if split else None,
+        table or None,
+        None if key is None else tuple(key.split(SEPARATOR)) if key else (),
+    )
+
+
+def learn(plan: Plan, light: Any) -> None:
+    """Keep a table's types, and a converter for each column that needs one, until they change."""
+    try:
+        told = msgspec.convert(light, dict[str, SchemaType | None])
+    except msgspec.ValidationError:
+        raise wrong_type(TYPES_MEMBER, 'an object of {"schemaType": text}') from None
+    named = {n: t.schemaType for n, t in told.items() if t is not None}
+    plan.light = light
+    plan.types = {n: ColumnType(named.get(n)) for n in told}
+    plan.converters = [(n, c) for n, t in named.items() if t and (c := converter(t))]
+
+
+def describe(event: Event, meta: dict[str, Any], value: bytes) -> dict[str, str]:
+    """Where and when the event stands in the source; returns what only a re-encode needs."""
+    position: dict[str, str] = {}
+    extra: dict[str, str] = {}
+    for name, told in meta.items():
+        if told is None:
+            continue
+        home = HOMES.get(name, "extra")
+        if home == "column":
+            continue
+        if told.__class__ is not str:
+            if home == "position" and told.__class__ is not int:
+                raise wrong_type(name, "text, a whole number or null")
+            told = exact_text(parse(_raw_meta, value).allMetaData[name])
+        if home == "extra":
+            extra[name] = told
+        else:
+            position[name] = told
+    event.position = position or None
+    event.commit_ts = whole(meta.get("storeDataSequence"), "storeDataSequence")
+    sent = meta.get("timestamp")
+    event.event_time = moment(sent) if sent.__class__ is str else micros(whole(sent, "timestamp"))
+    return extra
+
+
+@lru_cache(maxsize=1024)
+def moment(text: str) -> int | None:
+    """Microseconds since the epoch from the text of `timestamp`, which many messages share."""
+    return micros(whole(text, "timestamp"))
+
+
+def whole(value: Any, name: str) -> int | None:
+    """A member of allMetaData that is a number, or the text of one."""
+    if value is None or value == "":
+        return None
+    if value.__class__ is not str and value.__class__ is not int:
+        raise wrong_type(name, "a whole number, as text or bare")
+    number = int64(value)
+    if number is None:
+        raise DecodeError(
+            "invalid-value", f"{name} is no 64-bit whole number", "check the producer"
+        )
+    return number
+
+
+def wrong_type(name: str, wanted: str) -> DecodeError:
+    """The error for a member whose JSON type is not the document's."""
+    return DecodeError(
+        "wrong-type", f"{name} is not {wanted}", "check that the format and dialect are right"
+    )
+
+
+def raw(value: bytes) -> Any:
+    """The images again, now each value as its own bytes."""
+    return parse(_raw_images, value)
+
+
+def other(event: Event, message: Message, value: bytes, extra: dict[str, str]) -> Event:
+    """Everything that is not a row: DDL and heartbeat."""
+    if message.recordType == "HEARTBEAT":
+        event.kind = "heartbeat"
+    elif message.recordType == "DDL":
+        describe_ddl(event, message.postStruct or {}, value, extra)
+    else:
+        raise unknown("recordType", message.recordType, "OMS Default", RECORD_TYPES)
+    event.extra = extra or None
+    return event
+
+
+def describe_ddl(event: Event, post: dict[str, Any], value: bytes, extra: dict[str, str]) -> None:
+    """The statement, which the after image holds as if it were a column."""
+    statement = post.get("ddl")
+    if statement is None:
+        raise DecodeError("missing-member", "the DDL has no postStruct.ddl", "check the producer")
+    if statement.__class__ is not str:
+        raise wrong_type("postStruct.ddl", "text")
+    event.kind, event.ddl = "ddl", statement
+    event.op = DDL_OPS.get(extra.get("ddlType", "")) or ddl_op(statement)
+    for name, sent in raw(value).postStruct.items():
+        if name != "ddl" and (text := exact_text(sent)) is not None:
+            extra[name] = text
+
+
+def recognises(message: Sniffed) -> bool:
+    """OMS's own members, which no other format has."""
+    return "recordType" in message.members and "allMetaData" in message.members
+
+
+FORMAT = Format(
+    name="oms-default",
+    summary="OceanBase Migration Service, methods Default and DefaultExtendColumnType",
+    dialects={
+        "default": "method Default: values without types",
+        "extend-column-type": "method DefaultExtendColumnType: types in __light_type",
+    },
+    options=CommonOptions,
+    decoder=make_decoder,
+    recognises=recognises,
+    kinds="rows, DDL, heartbeats",
+)

@@ -1,0 +1,291 @@
+"""What OMS's own formats (Default, DataWorks, SharePlex) share: bare values, images, DDL words.
+
+Vendor's document: OMS "Data format description", section "Data transmission from a database to a
+text protocol".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec.json import encode as encode_json
+
+from headgate import values
+from headgate.errors import DecodeError, shown
+from headgate.event import Event, Image
+from headgate.strict_json import Number, Raw, exact_text
+
+TypedConvert = Callable[[Any], Any]
+"""From a JSON value as it was parsed to canonical text; what it does not know stays as it is."""
+TypedConverters = list[tuple[str, TypedConvert]]
+
+IMAGES = {
+    ("insert", False, True),
+    ("update", True, True),
+    ("update", False, True),
+    ("delete", True, False),
+}
+"""Operation, whether it has a before image, whether an after image: what the formats allow."""
+
+_CLOCK = [f"{s // 3600:02}:{s // 60 % 60:02}:{s % 60:02}" for s in range(86400)]
+_SPACE = re.compile(r"\s*")
+_MILLIS = re.compile(r"(-?\d{1,13})(?:\.(\d+))?")
+_DDL = re.compile(
+    r"(create|alter|drop|rename|truncate)\s+"
+    r"(?:(?:global\s+)?temporary\s+|unique\s+|fulltext\s+|spatial\s+)?(table|index)?",
+    re.IGNORECASE,
+)
+
+
+def converter(mysql_type: str) -> TypedConvert | None:
+    """How a column of that type becomes canonical text, or None where it is that already.
+
+    >>> converter("TIMESTAMP")("1606233662.012345"), converter("BIT")("BQ=="), converter("BIT")(5)
+    ('2020-11-24 16:01:02.012345', '5', 5)
+    """
+    return CONVERTERS.get(values.base_type(mysql_type))
+
+
+def epoch_seconds(value: str) -> str:
+    """UTC text from seconds since the epoch, with any fraction; other text as it is.
+
+    >>> epoch_seconds("1606233662.012345"), epoch_seconds("0000-00-00 00:00:00")
+    ('2020-11-24 16:01:02.012345', '0000-00-00 00:00:00')
+    """
+    whole, dot, fraction = value.partition(".")
+    if not value.isascii() or not whole.removeprefix("-").isdigit() or len(whole) > 12:
+        return value
+    if fraction and not fraction.isdigit():
+        return value
+    day, second = divmod(int(whole), 86400)
+    try:
+        return f"{_day(day)} {_CLOCK[second]}{dot}{fraction}"
+    except OverflowError:
+        return value
+
+
+@lru_cache(maxsize=65536)
+def _day(day: int) -> str:
+    return f"{values.EPOCH + timedelta(days=day):%Y-%m-%d}".rjust(10, "0")
+
+
+def _timestamp(value: Any) -> Any:
+    if value.__class__ is str:
+        return epoch_seconds(values.spaced(value))
+    if value.__class__ is int and abs(value) < 100_000_000_000:
+        return epoch_seconds(str(value))
+    return epoch_millis(value)
+
+
+def _datetime(value: Any) -> Any:
+    return values.spaced(value) if value.__class__ is str else epoch_millis(value)
+
+
+def _date(value: Any) -> Any:
+    if value.__class__ is str:
+        return value
+    text = epoch_millis(value)
+    return text.removesuffix(" 00:00:00") if text.__class__ is str else text
+
+
+def _decimal(value: Any) -> Any:
+    if isinstance(value, str) and ("E" in value or "e" in value):
+        return values.plain(value)
+    return value
+
+
+def _bit(value: Any) -> Any:
+    # Only the JSON type tells the base64 of today's OMS from the number of OMS before 3.3.0:
+    # "1234" is three bytes, 1234 is a number.
+    if value.__class__ is not str:
+        return value
+    return values.big_endian_bits(values.base64_bytes(value))
+
+
+CONVERTERS: dict[str, TypedConvert] = {
+    "timestamp": _timestamp,
+    "datetime": _datetime,
+    "date": _date,
+    "decimal": _decimal,
+    "numeric": _decimal,
+    "bit": _bit,
+}
+
+
+def epoch_millis(value: Any) -> Any:
+    """UTC text from DataWorks' bare milliseconds, every digit kept; anything else as it is.
+
+    Nine fraction digits are the nanoseconds of the second, not of the millisecond.
+
+    >>> epoch_millis(Number("1590315269000.123456789")), epoch_millis(1590315269120)
+    ('2020-05-24 10:14:29.123456789', '2020-05-24 10:14:29.120')
+    """
+    if value.__class__ is not int and value.__class__ is not Number:
+        return value
+    match = _MILLIS.fullmatch(str(value))
+    if not match:
+        return value
+    seconds, millis = divmod(int(match[1]), 1000)
+    part, fraction = f"{millis:03}", match[2] or ""
+    if not fraction:
+        fraction = part if millis else ""
+    elif millis and not (len(fraction) == 9 and fraction.startswith(part)):
+        fraction = part + fraction
+    at = epoch_seconds(str(seconds))
+    return f"{at}.{fraction}" if fraction else at
+
+
+class Bare(msgspec.Struct, gc=False):
+    """Which columns of a row came as bare numbers and booleans; for messages without types."""
+
+    numbers: list[str]
+    booleans: list[str]
+
+    def describe(self, extra: dict[str, str]) -> None:
+        """Note the names in `extra`, each once."""
+        if self.numbers:
+            extra["numbers"] = _distinct(tuple(self.numbers))
+        if self.booleans:
+            extra["booleans"] = _distinct(tuple(self.booleans))
+
+
+@lru_cache(maxsize=1024)
+def _distinct(names: tuple[str, ...]) -> str:
+    return encode_json(list(dict.fromkeys(names))).decode()
+
+
+def typed_text(
+    image: dict[str, Any], converters: TypedConverters, reread: Callable[[], dict[str, Raw]]
+) -> Image:
+    """Turn an image of a message with types into canonical text, in place.
+
+    >>> typed_text({"a": 1, "b": "BQ=="}, [("b", converter("bit"))], dict)
+    {'a': '1', 'b': '5'}
+    """
+    for name, convert in converters:
+        if (sent := image.get(name)) is not None:
+            image[name] = convert(sent)
+    if not values.textify(image):
+        exact_nested(image, reread())
+        values.textify(image)
+    return image
+
+
+def bare_text(image: dict[str, Any], bare: Bare, reread: Callable[[], dict[str, Raw]]) -> Image:
+    """Turn an image of a message without types into text, in place; say in `bare` what was bare.
+
+    >>> bare = Bare([], [])
+    >>> bare_text({"a": 1, "b": {"x": 1.10}}, bare, lambda: {"b": Raw(b'{"x": 1.10}')}), bare
+    ({'a': '1', 'b': '{"x": 1.10}'}, Bare(numbers=['a'], booleans=[]))
+    """
+    nested = False
+    for name, value in image.items():
+        kind = value.__class__
+        if kind is str or value is None:
+            continue
+        if kind is int:
+            bare.numbers.append(name)
+            image[name] = str(value)
+        elif kind is Number:
+            bare.numbers.append(name)
+        elif kind is bool:
+            bare.booleans.append(name)
+            image[name] = "1" if value else "0"
+        else:
+            nested = True
+    if nested:
+        exact_nested(image, reread())
+    return image
+
+
+def exact_nested(image: dict[str, Any], exact: dict[str, Raw]) -> None:
+    """Objects and arrays become their own text, as it was sent."""
+    for name, value in image.items():
+        if value.__class__ is dict or value.__class__ is list:
+            image[name] = exact_text(exact[name])
+
+
+def wrong_images(op: str, before: Any, after: Any, names: tuple[str, str]) -> DecodeError:
+    """The error for a row record that is not in IMAGES: an image too few, or one too many."""
+    needs_before = op == "delete"
+    if (needs_before and not before) or (not needs_before and not after):
+        lacking = names[0 if needs_before else 1]
+        return DecodeError(
+            "missing-member", f"the {op} has no {lacking}", "check the format and the producer"
+        )
+    return DecodeError(
+        "invalid-value",
+        f"the {op} has a {names[1 if needs_before else 0]}, which the format says it cannot have",
+        "check the producer",
+    )
+
+
+def sequence(event: Event, name: str, value: str | int | None) -> None:
+    """Put a sequence number into `commit_ts`, or into `position` where it is no 64-bit number.
+
+    OMS writes the text "null" where it has none.
+    """
+    if value is None or value == "null" or value == "":
+        return
+    number = int64(value)
+    if number is None:
+        event.position = {**(event.position or {}), name: str(value)}
+    else:
+        event.commit_ts = number
+
+
+def int64(value: str | int) -> int | None:
+    """A whole number that fits an Arrow column, from a JSON number or its text; None if it is none.
+
+    >>> int64("174417071548000000"), int64("12a"), int64(2**63)
+    (174417071548000000, None, None)
+    """
+    if isinstance(value, str):
+        if len(value) > 20 or not value.isascii() or not value.removeprefix("-").isdigit():
+            return None
+        value = int(value)
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def ddl_op(statement: str) -> str:
+    """What a DDL statement does, by its first words, for messages that do not say.
+
+    >>> ddl_op("/* app */ CREATE UNIQUE INDEX i ON t (a)"), ddl_op("create database d")
+    ('create_index', 'query')
+    """
+    match = _DDL.match(uncommented(statement))
+    if not match:
+        return "query"
+    verb, what = match[1].lower(), (match[2] or "").lower()
+    if what == "index" and verb in ("create", "drop"):
+        return f"{verb}_index"
+    return verb if what == "table" or verb == "truncate" else "query"
+
+
+def uncommented(statement: str) -> str:
+    """A statement from its first word on, without the comments before it."""
+    at = 0
+    while True:
+        at = _SPACE.match(statement, at).end()  # type: ignore[union-attr]
+        if statement.startswith("/*", at):
+            end = statement.find("*/", at + 2)
+            at = len(statement) if end < 0 else end + 2
+        elif statement.startswith(("-- ", "#"), at):
+            end = statement.find("\n", at)
+            at = len(statement) if end < 0 else end + 1
+        else:
+            return statement[at : at + 200]
+
+
+def unknown(member: str, value: str, format: str, known: list[str]) -> DecodeError:
+    """The error for an operation word that a format does not have."""
+    return DecodeError(
+        "unknown-type",
+        f"{member} is {shown(value)}, which {format} does not have",
+        f"known: {', '.join(known)}",
+    )

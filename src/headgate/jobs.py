@@ -1,0 +1,93 @@
+"""The command line's work on one split of input; the same functions run here and on Spark's workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow import SOURCE_COLUMNS, decode_batches, decode_columns, most_bytes_of
+from headgate.event import Message
+from headgate.files import Split, read
+from headgate.formats import decoder
+from headgate.render import line
+
+DEAD_SCHEMA = pa.schema([*SOURCE_COLUMNS.items(), ("code", pa.string()), ("message", pa.string())])
+"""A dead letter is the message as it was, in Kafka's columns, and why: it can be read again."""
+
+PRINTED_SCHEMA = pa.schema([("line", pa.binary()), *DEAD_SCHEMA])
+COUNT_SCHEMA = pa.schema(
+    [
+        ("format", pa.string()),
+        ("dialect", pa.string()),
+        ("kind", pa.string()),
+        ("code", pa.string()),
+        ("messages", pa.int64()),
+    ]
+)
+Options = Mapping[str, Any]
+
+
+def decoded(split: Split, format: str, options: Options) -> Iterator[pa.RecordBatch]:
+    """The events of a split, in the event schema."""
+    return decode_batches(read(split), decoder(format, **options), most_bytes_of(options))
+
+
+def printed(split: Split, format: str, options: Options) -> Iterator[pa.RecordBatch]:
+    """The events of a split as JSON lines, each invalid one with its dead letter beside it."""
+    decode = decoder(format, **options)
+    limit = most_bytes_of(options)
+    for batch in read(split):
+        events, counts = decode_columns(batch, decode, limit)
+        sources = (m for m, n in zip(messages(batch), counts) for _ in range(n))
+        rows = [
+            (line(e, m), m.key, m.value, *m[2:], *e.error) if e.error else (line(e, m), *[None] * 8)
+            for e, m in zip(events, sources)
+        ]
+        columns = [pa.array(c, f.type) for c, f in zip(zip(*rows), PRINTED_SCHEMA)]
+        yield pa.RecordBatch.from_arrays(columns, schema=PRINTED_SCHEMA)
+
+
+def counted(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
+    """How many messages of a split are of which format, dialect and kind."""
+    decode = decoder("auto", **options)
+    limit = most_bytes_of(options)
+    counts: Counter[tuple[str | None, ...]] = Counter()
+    for batch in read(split):
+        events, per_message = decode_columns(batch, decode, limit)
+        at = 0
+        for n in per_message:
+            e = events[at]
+            counts[e.format, e.dialect, e.kind, e.error[0] if e.error else None] += 1
+            at += n
+    if counts:
+        columns = [*zip(*counts), list(counts.values())]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(c, f.type) for c, f in zip(columns, COUNT_SCHEMA)], schema=COUNT_SCHEMA
+        )
+
+
+def messages(batch: pa.RecordBatch) -> Iterator[Message]:
+    """The rows of a Kafka-shaped batch, absent columns as None."""
+    absent = [None] * batch.num_rows
+    found = {n: batch.column(n) for n in SOURCE_COLUMNS if n in batch.schema.names}
+    if "timestamp" in found:
+        found["timestamp"] = pc.cast(found["timestamp"], pa.int64())
+    columns = [found[n].to_pylist() if n in found else absent for n in Message._fields]
+    return map(Message._make, zip(*columns))
+
+
+def dead_letters(events: pa.RecordBatch) -> pa.RecordBatch:
+    """The dead letters among a batch of events."""
+    invalid = events.filter(pc.equal(events.column("kind"), "invalid"))
+    origin, error = invalid.column("origin"), invalid.column("error")
+    columns = [
+        invalid.column("raw_key"),
+        invalid.column("raw"),
+        *(pc.struct_field(origin, n) for n in ("topic", "partition", "offset", "timestamp")),
+        *(pc.struct_field(error, n) for n in ("code", "message")),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=DEAD_SCHEMA)
