@@ -69,7 +69,8 @@ def main() -> None:
         try:
             answer = {"run": run, "rows": rows}[command](tables, format, path)
         except Exception as error:  # the harness says it and goes on
-            answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
+            causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
+            answer = {"error": (causes or [f"{type(error).__name__}: {error}"])[-1][:500]}
         print(json.dumps(answer), file=answers)
 
 

@@ -1,4 +1,4 @@
-"""OMS Default, DataWorks and SharePlex: whatever the bytes are, events or a DecodeError come back."""
+"""OMS Default, DataWorks and SharePlex: any bytes give events or a DecodeError, nothing else."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ def decoded(format: str, value: bytes) -> list[Event] | None:
     """The events, or None for a DecodeError; anything else fails the test."""
     try:
         events = DECODERS[format](None, value, None)
-    except DecodeError as error:
-        assert str(error)
+    except DecodeError:
         return None
     assert events
     for event in events:
@@ -155,7 +154,7 @@ def test_truncation_anywhere_is_malformed_json(format: str) -> None:
     for end in range(len(whole)):
         with pytest.raises(DecodeError) as caught:
             DECODERS[format](None, whole[:end], None)
-        assert caught.value.code in ("malformed-json", "empty-value", "wrong-type")
+        assert caught.value.code in ("malformed-json", "empty-value")
 
 
 def replaced(message: Any, path: str, value: Any) -> bytes:

@@ -93,7 +93,7 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
                 decode_one = codec(format, **options)
                 for batch in batches:
                     found, _ = decode_columns(batch, decode_one, limit)
-                    yield typed_changes(list(changes(found, wanted)), arrow)
+                    yield typed_changes(changes(found, wanted), arrow)
 
         return messages.mapInArrow(decode_rows, out)
 

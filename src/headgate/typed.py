@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -35,45 +35,42 @@ SIMPLE_TYPES = {
 }
 
 
-class Change(NamedTuple):
-    """One image of one row, and what happened to it."""
-
-    image: Image
-    change_type: str
-    commit_ts: int | None
-    event_time: int | None
-
-
 class Table(NamedTuple):
     """Which table's rows are wanted; a database of None means any."""
 
     database: str | None
     name: str
 
-    def has(self, event: Event) -> bool:
-        """Whether an event is a row of this table."""
-        return (
-            event.kind == "row"
-            and event.table == self.name
-            and (self.database is None or event.database == self.database)
-        )
+
+class Changes(NamedTuple):
+    """Images of a table's rows and what happened to them, column by column."""
+
+    images: list[Image]
+    change_types: list[str]
+    commits: list[int | None]
+    times: list[int | None]
 
 
-def changes(events: Iterable[Event], table: Table) -> Iterator[Change]:
+def changes(events: Iterable[Event], table: Table) -> Changes:
     """The images of a table's row events: one for an insert or a delete, two for an update."""
-    for event in events:
-        if not table.has(event):
+    found = Changes([], [], [], [])
+    images, change_types, commits, times = found
+    database, name = table
+    for e in events:
+        if e.kind != "row" or e.table != name or (database is not None and e.database != database):
             continue
-        op, before, after = event.op, event.before, event.after
-        if op == "update":
-            if before is not None:
-                yield Change(before, "update_preimage", event.commit_ts, event.event_time)
-            if after is not None:
-                yield Change(after, "update_postimage", event.commit_ts, event.event_time)
-        elif op == "delete" and before is not None:
-            yield Change(before, "delete", event.commit_ts, event.event_time)
-        elif after is not None:
-            yield Change(after, "insert", event.commit_ts, event.event_time)
+        first = "delete" if e.op == "delete" else "update_preimage" if e.op == "update" else None
+        if first and e.before is not None:
+            images.append(e.before)
+            change_types.append(first)
+            commits.append(e.commit_ts)
+            times.append(e.event_time)
+        if first != "delete" and e.after is not None:
+            images.append(e.after)
+            change_types.append("update_postimage" if first else "insert")
+            commits.append(e.commit_ts)
+            times.append(e.event_time)
+    return found
 
 
 def typed_schema(fields: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
@@ -81,20 +78,19 @@ def typed_schema(fields: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
     return pa.schema([*fields, *CHANGE_FIELDS])
 
 
-def typed_changes(found: list[Change], schema: pa.Schema) -> pa.RecordBatch:
+def typed_changes(found: Changes, schema: pa.Schema) -> pa.RecordBatch:
     """Changes as a batch of typed rows."""
-    images = [change.image for change in found]
 
     def texts(name: str) -> pa.Array:
-        return pa.array([image.get(name) for image in images], pa.string())
+        return pa.array([image.get(name) for image in found.images], pa.string())
 
     return typed_batch(
         texts,
         schema,
         [
-            pa.array([change.change_type for change in found], pa.string()),
-            pa.array([change.commit_ts for change in found], pa.int64()),
-            pa.array([change.event_time for change in found], TIME),
+            pa.array(found.change_types, pa.string()),
+            pa.array(found.commits, pa.int64()),
+            pa.array(found.times, TIME),
         ],
     )
 

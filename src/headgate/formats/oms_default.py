@@ -201,9 +201,12 @@ def describe(event: Event, meta: dict[str, Any], value: bytes) -> dict[str, str]
         if home == "column":
             continue
         if told.__class__ is not str:
-            if home == "position" and told.__class__ is not int:
+            if told.__class__ is int:
+                told = str(told)
+            elif home == "position":
                 raise wrong_type(name, "text, a whole number or null")
-            told = exact_text(parse(_raw_meta, value).allMetaData[name])
+            else:
+                told = exact_text(parse(_raw_meta, value).allMetaData[name])
         if home == "extra":
             extra[name] = told
         else:

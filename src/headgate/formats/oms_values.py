@@ -58,12 +58,13 @@ def epoch_seconds(value: str) -> str:
     ('2020-11-24 16:01:02.012345', '0000-00-00 00:00:00')
     """
     whole, dot, fraction = value.partition(".")
-    if not value.isascii() or not whole.removeprefix("-").isdigit() or len(whole) > 12:
+    digits = whole + fraction
+    if not digits.isascii() or not digits.removeprefix("-").isdigit() or not 0 < len(whole) < 13:
         return value
-    if fraction and not fraction.isdigit():
+    if fraction[:1] == "-" or whole == "-":
         return value
-    day, second = divmod(int(whole), 86400)
     try:
+        day, second = divmod(int(whole), 86400)
         return f"{_day(day)} {_CLOCK[second]}{dot}{fraction}"
     except OverflowError:
         return value
@@ -76,7 +77,8 @@ def _day(day: int) -> str:
 
 def _timestamp(value: Any) -> Any:
     if value.__class__ is str:
-        return epoch_seconds(values.spaced(value))
+        text = epoch_seconds(value)
+        return values.spaced(value) if text is value else text
     if value.__class__ is int and abs(value) < 100_000_000_000:
         return epoch_seconds(str(value))
     return epoch_millis(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat, zip_longest
 from json import JSONDecoder
@@ -24,7 +24,7 @@ from headgate.event import ColumnType, Event, Image, Types
 from headgate.formats import Decode, Format, Sniffed
 from headgate.limits import MAX_EVENTS_PER_MESSAGE
 from headgate.options import CommonOptions, option
-from headgate.strict_json import Int64, Number, Raw, describe, exact_text, parse, reader
+from headgate.strict_json import Int64, Number, Raw, describe, exact_text, members, parse, reader
 from headgate.values import Convert, Converters
 
 VERSION = (1).to_bytes(8, "big")
@@ -76,6 +76,7 @@ BINARY_CODES = {
     254: "binary",
 }
 UNUSUAL_CODES = {14, 253}
+COLUMN_MEMBERS = {"t", "h", "f", "v"}
 
 ALTERS = (5, 6, 12, 13, 15, 17, 18, 19, 20, 22, 23, 37, 38, 41, 61, 64, 71, 72)
 DDL_OPS = dict.fromkeys(ALTERS, "alter") | {
@@ -121,7 +122,7 @@ class Key(msgspec.Struct, gc=False):
     """One event key. TiCDC can write `ohk` twice; the last one counts."""
 
     ts: Int64
-    t: int
+    t: Int64
     scm: str | None = None
     tbl: str | None = None
     rid: Int64 | None = None
@@ -159,14 +160,6 @@ class RawPrevious(msgspec.Struct, gc=False):
     d: None = None
 
 
-class RawRow(msgspec.Struct, gc=False):
-    """The same row with each column's value as its own bytes."""
-
-    u: dict[str, dict[str, Raw]] | None = None
-    p: dict[str, dict[str, Raw]] | None = None
-    d: dict[str, dict[str, Raw]] | None = None
-
-
 class Ddl(msgspec.Struct, gc=False):
     """The value of a DDL event; the document calls the type a string, the wire has a number."""
 
@@ -193,7 +186,7 @@ _length = Struct(">Q").unpack_from
 _key = reader(Key)
 _row = reader(Row)
 _raw_previous = reader(RawPrevious)
-_raw_row = reader(RawRow)
+_raw_columns = reader(dict[str, dict[str, Raw]])
 _ddl = reader(Ddl)
 _any = reader(dict[str, Any])
 _pairs = JSONDecoder(object_pairs_hook=tuple, parse_int=Number, parse_float=Number)
@@ -235,11 +228,23 @@ def check_version(key: bytes | None) -> None:
     raise malformed(f"the protocol version is {int.from_bytes(key[:8], 'big')}, not 1")
 
 
-def pairs(key: bytes, value: bytes | None) -> Iterable[tuple[bytes, bytes | None]]:
+def pairs(key: bytes, value: bytes | None) -> list[tuple[bytes, bytes | None]]:
     """Each event key with its value body; a body is None where the message has no value at all."""
-    if not value:
-        return zip(frames(key, 8), repeat(None))
-    return paired(zip_longest(frames(key, 8), frames(value)))
+    found: list[tuple[bytes, bytes | None]] = []
+    nothing: Iterator[None] = repeat(None)
+    keys = frames(key, 8)
+    for event_key, body in zip_longest(keys, frames(value)) if value else zip(keys, nothing):
+        if value and (event_key is None or body is None):
+            more = "values than keys" if event_key is None else "keys than values"
+            raise malformed(f"the message has more {more}")
+        if not event_key:
+            raise malformed("an event key is empty")
+        if len(found) == MAX_EVENTS_PER_MESSAGE:
+            raise DecodeError(
+                "too-large", f"more than {len(found)} events in one message", "drop it"
+            )
+        found.append((event_key, body))
+    return found
 
 
 def single(key: bytes | None, value: bytes | None) -> bool:
@@ -252,16 +257,6 @@ def single(key: bytes | None, value: bytes | None) -> bool:
         and _version_and_length(key) == (1, len(key) - 16)
         and _length(value) == (len(value) - 8,)
     )
-
-
-def paired(found: Iterable[tuple[bytes | None, bytes | None]]) -> Iterator[tuple[bytes, bytes]]:
-    """The same pairs, refusing the first that lacks its key or its value."""
-    for event_key, body in found:
-        if event_key is None or body is None:
-            raise malformed(
-                f"there are more {'keys than values' if event_key else 'values than keys'}"
-            )
-        yield event_key, body
 
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
@@ -281,9 +276,10 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
 
     def row(key: Key, event_key: bytes, body: bytes) -> Event:
         change = read_row(body)
-        lost = None
+        lost, old_body = None, body
         if change.__class__ is RawPrevious:
             change, lost = recover(change)
+            old_body = b""  # recovered values have their digits already
         columns = change.u or change.d
         if not columns or (change.d and (change.u or change.p)):
             raise wrong_members(change)
@@ -322,7 +318,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
                 if old_told != told:
                     old_plan = plans.get(old_told) or new_plan(old_told, change.p)
                 if old_plan.busy:
-                    finish(event, old, old_plan, body, "p")
+                    finish(event, old, old_plan, old_body, "p")
                 event.before = old
                 if old_told != told:
                     event.before = {**image, **old}
@@ -336,8 +332,6 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         return event
 
     def event_of(event_key: bytes, body: bytes | None) -> Event:
-        if not event_key:
-            raise malformed("an event key is empty")
         key = parse(_key, event_key)
         if key.t == RESOLVED:
             if body:
@@ -363,10 +357,6 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         events: list[Event] = []
         unpacked = 0
         for event_key, body in pairs(key or b"", value):
-            if len(events) == MAX_EVENTS_PER_MESSAGE:
-                raise DecodeError(
-                    "too-large", f"more than {len(events)} events in one message", "drop it"
-                )
             if body:
                 body = decompress(body)
                 unpacked += len(body)
@@ -397,7 +387,8 @@ def read_row(body: bytes) -> Any:
             previous = parse(_any, bytes(change.p))
         except DecodeError:
             raise error from None
-        if all(isinstance(member, dict) for member in previous.values()):
+        loose = {name for name, member in previous.items() if not isinstance(member, dict)}
+        if not loose or not loose <= COLUMN_MEMBERS:
             raise
         return change
 
@@ -408,7 +399,10 @@ def recover(change: RawPrevious) -> tuple[Row, str | None]:
     A column that went to NULL lost its name, so the one NULL column of the same type is it.
     """
     text = bytes(change.p).decode()
-    named, nameless = split_previous(_pairs.decode(text))
+    try:
+        named, nameless = split_previous(_pairs.decode(text))
+    except RecursionError as error:
+        raise describe(error, b"") from None
     for column in nameless:
         found = [
             name
@@ -421,11 +415,11 @@ def recover(change: RawPrevious) -> tuple[Row, str | None]:
     return Row(change.u, named), None
 
 
-def split_previous(members: tuple[tuple[str, Any], ...]) -> tuple[Columns, list[Column]]:
+def split_previous(previous: tuple[tuple[str, Any], ...]) -> tuple[Columns, list[Column]]:
     """Take `p` apart: columns with a name, and runs of t, h, f, v without one."""
     named: Columns = {}
     groups: list[dict[str, Any]] = []
-    for name, value in members:
+    for name, value in previous:
         if value.__class__ is tuple:
             named[name] = column_of(dict(value))
         elif name == "t" or not groups:
@@ -435,10 +429,10 @@ def split_previous(members: tuple[tuple[str, Any], ...]) -> tuple[Columns, list[
     return named, [column_of(group) for group in groups]
 
 
-def column_of(members: dict[str, Any]) -> Column:
+def column_of(told: dict[str, Any]) -> Column:
     """One column from members whose numbers are text."""
     try:
-        return msgspec.convert(members, Column, strict=False)
+        return msgspec.convert(told, Column, strict=False)
     except msgspec.ValidationError as error:
         raise describe(error, b"") from None
 
@@ -477,9 +471,10 @@ def finish(event: Event, image: Image, plan: Plan, body: bytes, member: str) -> 
 
 def keep_negative_zero(image: Image, floats: list[str], body: bytes, member: str) -> None:
     """Read float columns again from their own bytes: a parsed integer zero has no sign."""
-    exact = getattr(parse(_raw_row, body), member)
-    for name in floats:
-        if image[name] == "0":
+    zeros = [name for name in floats if image[name] == "0"]
+    if zeros:
+        exact = parse(_raw_columns, bytes(parse(members, body)[member]))
+        for name in zeros:
             image[name] = exact_text(exact[name]["v"])
 
 
