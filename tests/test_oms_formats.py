@@ -265,7 +265,7 @@ def test_bare_milliseconds(value: Any, text: Any) -> None:
     assert oms.epoch_millis(value) == text
 
 
-@pytest.mark.parametrize("text", ["", "-", "--5", "²", "1.x", "1.²", "9" * 13, "-99999999999"])
+@pytest.mark.parametrize("text", ["", "-", "-5.5", "5.", ".5", "²", "1.x", "1.²", "9" * 12])
 def test_text_that_is_no_second_count_stays(text: str) -> None:
     assert oms.epoch_seconds(text) == text
 

@@ -17,13 +17,12 @@ def decode_message(
     'malformed-json'
     """
     try:
-        if value is not None and len(value) > most_bytes:
-            raise too_large(len(value), most_bytes)
+        size = (0 if value is None else len(value)) + (0 if key is None else len(key))
+        if size > most_bytes:
+            raise too_large(size, most_bytes)
         return decode(key, value, topic)
     except DecodeError as error:
-        return [
-            Event("invalid", error=(error.code, str(error)), raw=value, raw_key=key)
-        ]
+        return [Event("invalid", error=(error.code, str(error)), raw=value, raw_key=key)]
 
 
 def too_large(size: int, most_bytes: int) -> DecodeError:

@@ -24,7 +24,11 @@ class DecodeError(HeadgateError):
 
     def __init__(self, code: str, what: str, remedy: str) -> None:
         super().__init__(f"{what}; {remedy}")
-        self.code = code
+        self.code, self.what, self.remedy = code, what, remedy
+
+    def in_column(self, name: str) -> DecodeError:
+        """The same error, saying which column it was."""
+        return DecodeError(self.code, f"column {shown(name)}: {self.what}", self.remedy)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -22,6 +22,7 @@ Convert = Callable[[str], str]
 Converters = list[tuple[str, Convert]]
 
 EPOCH = datetime(1970, 1, 1)
+YEAR_ONE = -62_135_596_800_000_000
 _SCIENTIFIC = re.compile(r"([+-]?)(\d*)\.?(\d*)[eE]([+-]?\d+)")
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 
@@ -70,7 +71,10 @@ def convert(image: Image, converters: Converters) -> None:
     for name, function in converters:
         value = image.get(name)
         if value is not None:
-            image[name] = function(value)
+            try:
+                image[name] = function(value)
+            except DecodeError as error:
+                raise error.in_column(name) from None
 
 
 def plain(number: str) -> str:
@@ -131,7 +135,7 @@ def set_labels(mysql_type: str) -> Convert | None:
         return None
 
     def convert(value: str) -> str:
-        if not value.isdigit() or len(value) > 20 or int(value) >> len(known):
+        if not (value.isascii() and value.isdigit()) or len(value) > 20 or int(value) >> len(known):
             return value
         mask = int(value)
         return ",".join(label for i, label in enumerate(known) if mask >> i & 1)
@@ -150,7 +154,7 @@ def latin1_bytes(value: str) -> str:
     except UnicodeEncodeError:
         raise DecodeError(
             "invalid-binary",
-            "a binary column holds characters above U+00FF",
+            "binary text has characters above U+00FF",
             "the dialect does not send binary as ISO-8859-1; name the right dialect",
         ) from None
 
@@ -165,7 +169,7 @@ def base64_bytes(value: str) -> bytes:
         return b64decode(value, validate=True)
     except (Base64Error, ValueError):
         raise DecodeError(
-            "invalid-binary", "a binary column is not base64", "name the right dialect"
+            "invalid-binary", "binary text is not base64", "name the right dialect"
         ) from None
 
 
@@ -179,7 +183,7 @@ def hex_bytes(value: str) -> str:
         return b64encode(bytes.fromhex(value)).decode()
     except ValueError:
         raise DecodeError(
-            "invalid-binary", "a binary column is not hexadecimal", "name the right dialect"
+            "invalid-binary", "binary text is not hexadecimal", "name the right dialect"
         ) from None
 
 
@@ -241,6 +245,8 @@ def spaced(value: str) -> str:
 def micros(value: int | None) -> int | None:
     """Microseconds since the epoch from seconds, milli-, micro- or nanoseconds, by magnitude.
 
+    What lies before year 1 is no time: None.
+
     >>> [micros(t) for t in (1655812326, 1655812326000, 1655812326000000, None)]
     [1655812326000000, 1655812326000000, 1655812326000000, None]
     """
@@ -250,7 +256,9 @@ def micros(value: int | None) -> int | None:
         return value * 1_000
     size = abs(value)
     if size < 100_000_000_000:
-        return value * 1_000_000
-    if size < 100_000_000_000_000:
-        return value * 1_000
-    return value if size < 100_000_000_000_000_000 else value // 1_000
+        value *= 1_000_000
+    elif size < 100_000_000_000_000:
+        value *= 1_000
+    elif size >= 100_000_000_000_000_000:
+        value //= 1_000
+    return value if value >= YEAR_ONE else None

@@ -44,7 +44,7 @@ CACHED_PLAN_BYTES = 64 * 1024
 
 NULL = Raw(b"null")
 # The last quote is optional, so that a text that ends too early is not searched again and again.
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]|\\[^\x00-\x1f])*"?')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _JSON_FUNCTION = re.compile(r"JSON_[A-Z_]+\(")
 
@@ -120,8 +120,9 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
         return values.latin1_bytes
     if base == "enum":
         return values.enum_label(mysql_type)
-    if base == "set":
-        return values.set_labels(mysql_type)
+    if base == "set" and (named := values.set_labels(mysql_type)):
+        # `isdigit` is true of characters such as ² that `int` refuses.
+        return lambda mask: named(mask) if mask.isascii() else mask
     if base == "timestamp":
         return to_utc
     return None

@@ -97,7 +97,7 @@ def declared(columns: str | None) -> dict[str, str]:
             raise unknown_name("column type", base, TYPES)
         if name.count(".") == 1:
             raise UsageError(f"option columns: write {name!r} as database.table.column")
-        found[name] = base + type_[len(base) :]
+        found[name] = base + type_[len(base) :] if "'" in type_ else type_.lower()
     return found
 
 
@@ -140,6 +140,8 @@ def decimal_text(unscaled: int, scale: int) -> str:
     ('-1.50', '0.005', '700')
     """
     digits = str(abs(unscaled))
+    if unscaled >= 0 and 0 < scale < len(digits):
+        return f"{digits[:-scale]}.{digits[-scale:]}"
     if scale > 0:
         digits = digits.rjust(scale + 1, "0")
         digits = f"{digits[:-scale]}.{digits[-scale:]}"
@@ -176,7 +178,7 @@ def decimal(scale: int) -> Convert:
     def convert(value: Any) -> str:
         if value.__class__ is not str:
             return decimal_digits(value)
-        if "." in value or value[:1] == "-" or len(value) % 4:  # never base64
+        if len(value) % 4 or "." in value or value[:1] == "-":  # never base64
             return decimal_digits(value)
         return base64_decimal(value, scale)
 
@@ -194,7 +196,7 @@ def decimal_digits(value: Any) -> str:
             "a decimal column is neither base64 nor digits",
             "check `columns` and `decimal-handling-mode`",
         )
-    return values.plain(sent)
+    return str(values.plain(sent))  # a plain str, no longer a bare Number
 
 
 def unsigned(value: Any) -> str:

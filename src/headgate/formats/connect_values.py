@@ -346,11 +346,13 @@ def to_text(image: dict[str, Any], numbers: list[str], booleans: list[str]) -> b
     nested = False
     for name, value in image.items():
         kind = value.__class__
-        if kind is str or value is None:
+        if kind is str:
             continue
         if kind is int:
-            image[name] = str(value)
+            image[name] = f"{value}"
             numbers.append(name)
+        elif value is None:
+            continue
         elif kind is Number:
             numbers.append(name)
         elif kind is bool:

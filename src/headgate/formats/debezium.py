@@ -137,7 +137,15 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             extra_of(source, bare),
         )
         check_images(event, key)
-        complete(event, envelope, source, value, wrapped)
+        if (
+            envelope.transaction is not None
+            or source.query is not None
+            or source.connector != "mysql"
+            or (envelope.ts_ns and envelope.ts_ns % 1000)
+        ):
+            complete(event, envelope, source, value, wrapped)
+        if may_be_unavailable(value, plan.types is not None):
+            event.extra = {**(event.extra or {}), **unavailable(event)} or None
         return [event]
 
     return decode
@@ -277,7 +285,7 @@ def no_image(image: str, op: str) -> DecodeError:
 
 
 def complete(event: Event, envelope: Envelope, source: Source, value: bytes, wrapped: bool) -> None:
-    """Add what few messages have: transaction, query, nanoseconds, unavailable values."""
+    """Add what few messages have: transaction, query, nanoseconds, other databases' positions."""
     more: dict[str, str] = {}
     if envelope.transaction is not None:
         for name, member in msgspec.structs.asdict(envelope.transaction).items():
@@ -287,17 +295,15 @@ def complete(event: Event, envelope: Envelope, source: Source, value: bytes, wra
         more["query"] = source.query
     if envelope.ts_ns is not None and envelope.ts_ns % 1000:
         more["ts_ns"] = str(envelope.ts_ns)
-    if may_be_unavailable(value, event.types is not None):
-        more |= unavailable(event)
     if more:
         event.extra = {**(event.extra or {}), **more}
     if source.connector not in MYSQL_LIKE and event.dialect == "debezium":
         describe_elsewhere(event, unwrapped(value, wrapped))
 
 
-def may_be_unavailable(value: bytes, binary: bool) -> bool:
-    """Whether the placeholder of an unavailable value is anywhere in the message."""
-    return _TEXT_MARK in value or (binary and _BYTES_MARK in value)
+def may_be_unavailable(value: bytes, typed: bool) -> bool:
+    """Whether the placeholder of a value that the log did not hold is anywhere in the message."""
+    return _TEXT_MARK in value or (typed and _BYTES_MARK in value)
 
 
 def unavailable(event: Event) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,11 @@ KNOWN = {"op", "table", "db", "ts_ms", "ts_us", "ts_ns", "lsn"}
 FAMILIES = ("source_", "transaction_")
 POSITIONS = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 TIMES = ("ts_ms", "ts_us", "ts_ns")
+SOURCE_POSITIONS = {f"source_{n}" for n in POSITIONS}
+SOURCE_TIMES = {f"source_{n}" for n in TIMES}
+HOUSED = {DELETED, "op", "table", "db", "source_db", "source_table", *TIMES}
+HOUSED |= SOURCE_POSITIONS | SOURCE_TIMES
+MOST_LAYOUTS = 10_000
 DELETED_WORDS = {"true": True, "false": False, True: True, False: False, None: False}
 
 _WRAPPED = re.compile(rb'\s*\{\s*"(?:schema|payload)"\s*:')
@@ -44,12 +49,55 @@ class Options(ValueOptions):
     add_fields_prefix: str = option("__", "the transform's add.fields.prefix")
 
 
+class Layout(NamedTuple):
+    """What the member names of a row mean; made once per distinct list of names."""
+
+    meta: dict[str, str]
+    """The added fields, and their names without the prefix."""
+    kept: list[str]
+    """The added fields that no column of the event has."""
+    fields: dict[str, str]
+    timed: bool
+    placed: bool
+    auxiliary: bool
+    envelope: bool
+
+
+def make_layout(names: tuple[str, ...], prefix: str) -> Layout:
+    """Tell added fields from columns.
+
+    >>> make_layout(("id", "__op", "__lsn"), "__").meta
+    {'__op': 'op', '__lsn': 'lsn'}
+    """
+    added = [n for n in names if is_metadata(n, prefix)]
+    meta = {n: n if n == DELETED else n.removeprefix(prefix) for n in added}
+    flattened = DELETED in meta or (prefix != "" and f"{prefix}op" in meta)
+    return Layout(
+        meta,
+        [n for n, short in meta.items() if short not in HOUSED],
+        {"fields": _json(added).decode()} if added else {},
+        any(short in TIMES or short in SOURCE_TIMES for short in meta.values()),
+        any(short in SOURCE_POSITIONS for short in meta.values()),
+        not flattened and shape(names) is not None,
+        not flattened and "op" in names and "source" in names,
+    )
+
+
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
     prefix = options.add_fields_prefix
     plan_of = planner(options, lambda name: not is_metadata(name, prefix))
     envelope = debezium.make_decoder(dialect, value_options(options))
+    layouts: dict[tuple[str, ...], Layout] = {}
     oms = dialect == "oms"
+
+    def layout_of(names: tuple[str, ...]) -> Layout:
+        found = layouts.get(names)
+        if found is None:
+            if len(layouts) >= MOST_LAYOUTS:
+                layouts.clear()
+            found = layouts[names] = make_layout(names, prefix)
+        return found
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
@@ -58,18 +106,14 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         row = parse(_row, payload)
         if row is None:
             return [null_value(key, "debezium-smt", dialect)]
-        if DELETED not in row and unflattened(row, prefix):
+        layout = layout_of(tuple(row))
+        if layout.auxiliary or (layout.envelope and isinstance(row["source"], dict)):
             return envelope(key, value, topic)
-        meta = {n: row.pop(n) for n in [n for n in row if is_metadata(n, prefix)]}
-        refuse_guess(dialect, options.strict, meta, schema)
-        told = {n.removeprefix(prefix) if n != DELETED else n: v for n, v in meta.items()}
+        if options.strict and dialect is None:
+            refuse_guess(layout, schema)
+        told = {short: row.pop(n) for n, short in layout.meta.items()}
         database, table = place(told, topic if not oms else None, options)
         plan = plan_of(schema, oms, database, table)
-        convert(row, plan.converters)
-        numbers: list[str] = []
-        booleans: list[str] = []
-        if to_text(row, numbers, booleans):
-            debezium.restore(row, parse(members, payload))
         event = Event(
             "row",
             None,
@@ -80,16 +124,26 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             format="debezium-smt",
             dialect=dialect or "debezium",
         )
-        event.extra = extra_of(meta, told)
-        if isinstance(meta.get(DELETED), bool):
+        extra = dict(layout.fields)
+        for name in layout.kept:
+            member = told[layout.meta[name]]
+            if member is not None:
+                extra[name] = scalar(name, member)
+        convert(row, plan.converters)
+        numbers: list[str] = []
+        booleans: list[str] = []
+        if to_text(row, numbers, booleans):
+            debezium.restore(row, parse(members, payload))
+        if told.get(DELETED).__class__ is bool:
             booleans.append(DELETED)
-        if schema == b"null":
-            event.extra |= noted(numbers, booleans)
-        operate(event, row, told)
-        describe_times(event, told)
+        if schema == debezium.NO_SCHEMA:
+            extra |= noted(numbers, booleans)
+        operate(event, row, told, extra)
+        if layout.timed or layout.placed:
+            describe_times(event, told)
         if debezium.may_be_unavailable(value, event.types is not None):
-            event.extra = {**(event.extra or {}), **debezium.unavailable(event)}
-        event.extra = event.extra or None
+            extra |= debezium.unavailable(event)
+        event.extra = extra or None
         return [event]
 
     return decode
@@ -116,13 +170,6 @@ def unwrap(value: bytes) -> tuple[bytes, bytes]:
     return b"null", value
 
 
-def unflattened(row: dict[str, Any], prefix: str) -> bool:
-    """Whether the transform let a message pass: a heartbeat, a schema change, a whole envelope."""
-    if f"{prefix}op" in row and prefix:
-        return False
-    return ("op" in row and isinstance(row.get("source"), dict)) or shape(row) is not None
-
-
 def is_metadata(name: str, prefix: str) -> bool:
     """Whether the transform added this member; any other is a column.
 
@@ -135,9 +182,9 @@ def is_metadata(name: str, prefix: str) -> bool:
     return name == DELETED or short in KNOWN or short.startswith(FAMILIES)
 
 
-def refuse_guess(dialect: str | None, strict: bool, meta: dict[str, Any], schema: bytes) -> None:
-    """Under `strict`, refuse a row that Debezium and OMS write alike."""
-    if strict and dialect is None and schema == b"null" and not meta.keys() - {DELETED}:
+def refuse_guess(layout: Layout, schema: bytes) -> None:
+    """Refuse a row that Debezium and OMS write alike."""
+    if schema == debezium.NO_SCHEMA and not layout.meta.keys() - {DELETED}:
         raise DecodeError(
             "ambiguous-dialect",
             "a bare row can be of dialect debezium or oms",
@@ -159,7 +206,7 @@ def place(
     return found_database or database or None, found_table or table or None
 
 
-def operate(event: Event, row: dict[str, Any], told: dict[str, Any]) -> None:
+def operate(event: Event, row: dict[str, Any], told: dict[str, Any], extra: dict[str, str]) -> None:
     """Set the operation and put the row into the image that it is."""
     word = told.get(DELETED)
     deleted = DELETED_WORDS.get(word) if word is None or isinstance(word, str | bool) else None
@@ -176,22 +223,8 @@ def operate(event: Event, row: dict[str, Any], told: dict[str, Any]) -> None:
         op = "snapshot"
     if op is None:
         op = "update"  # all that is known is that the row now looks like this
-        event.extra = {**(event.extra or {}), "upsert": "true"}
+        extra["upsert"] = "true"
     event.op, event.after = op, row
-
-
-def extra_of(meta: dict[str, Any], told: dict[str, Any]) -> dict[str, str]:
-    """The names of the added fields, in order, and the values that no column of the event has."""
-    extra: dict[str, str] = {}
-    if meta:
-        extra["fields"] = _json(list(meta)).decode()
-    housed = {DELETED, "op", "table", "db", "source_db", "source_table", *TIMES}
-    housed |= {f"source_{n}" for n in (*POSITIONS, *TIMES)}
-    for name, short in zip(meta, told):
-        value = meta[name]
-        if short not in housed and value is not None:
-            extra[name] = scalar(name, value)
-    return extra
 
 
 def noted(numbers: list[str], booleans: list[str]) -> dict[str, str]:

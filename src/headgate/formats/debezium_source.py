@@ -104,7 +104,8 @@ def is_oms(source: Source) -> bool:
     >>> is_oms(Source(connector="OB_MYSQL"))
     True
     """
-    return source.name == OMS or (source.connector or "").startswith("OB_")
+    connector = source.connector
+    return source.name == OMS or (connector is not None and connector.startswith("OB_"))
 
 
 def position_of(source: Source) -> dict[str, str] | None:
@@ -117,15 +118,15 @@ def position_of(source: Source) -> dict[str, str] | None:
     if source.file is not None:
         position["file"] = source.file
     if source.pos is not None:
-        position["pos"] = str(source.pos)
+        position["pos"] = f"{source.pos}"
     if source.row is not None:
-        position["row"] = str(source.row)
+        position["row"] = f"{source.row}"
     if source.gtid is not None:
         position["gtid"] = source.gtid
     if source.server_id is not None:
-        position["server_id"] = str(source.server_id)
+        position["server_id"] = f"{source.server_id}"
     if source.thread is not None:
-        position["thread"] = str(source.thread)
+        position["thread"] = f"{source.thread}"
     if source.sequence is not None:
         position["sequence"] = str(source.sequence)
     return position or None

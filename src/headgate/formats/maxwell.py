@@ -79,7 +79,7 @@ class Wire(msgspec.Struct, gc=False):
     server_id: int | None = None
     thread_id: int | None = None
     schema_id: int | None = None
-    push_ts: Any = None
+    push_ts: Any = None  # a float would lose digits
     primary_key: Raw = NULL
     primary_key_columns: Raw = NULL
     serverId: int | None = None
@@ -266,19 +266,21 @@ def extra_of(message: Wire, attributes: dict[str, Raw]) -> dict[str, str]:
     return extra
 
 
-def pushed_at(sent: Any, extra: dict[str, str]) -> int | None:
+def pushed_at(sent: object, extra: dict[str, str]) -> int | None:
     """Microseconds from `push_ts`: whole seconds with up to six decimals, digit by digit.
 
     >>> pushed_at(Number("1700000000.000001"), {}), pushed_at(1700000000, {})
     (1700000000000001, 1700000000000000)
     """
+    if not isinstance(sent, (str, int)):
+        raise DecodeError("wrong-type", "push_ts is not a number", "check the producer")
     text = values.plain(str(sent))
     whole, _, fraction = text.partition(".")
     seconds = whole.removeprefix("-")
     digits = f"{seconds}{fraction}"
     readable = 0 < len(seconds) <= 11 and digits.isascii() and digits.isdigit()
     if not readable or len(fraction) > 6:
-        extra["push_ts"] = sent if isinstance(sent, str) else encode_json(sent).decode()
+        extra["push_ts"] = str(sent)
     if not readable:
         return None
     at = int(seconds) * 1_000_000 + int(fraction[:6].ljust(6, "0"))

@@ -44,19 +44,45 @@ RECORD_TYPES = [*ROW_OPS, "DDL", "HEARTBEAT"]
 TYPES_MEMBER = "__light_type"
 SEPARATOR = "\u0001"
 
-COLUMNS = ("db", "table_name", "record_primary_key", "storeDataSequence", "timestamp")
-POSITION = ("checkpoint", "source_identity", "uniqueId", "transId", "clusterId")
-HOMES = dict.fromkeys(COLUMNS, "column") | dict.fromkeys(POSITION, "position")
-"""Where a member of allMetaData goes: a column of its own, `position`, else `extra`."""
+Text = str | int | None
+"""A member that the document calls STRING, and that is a number in some versions."""
+
+
+class Meta(msgspec.Struct, gc=False):
+    """The members of allMetaData that the document names."""
+
+    db: str | None = None
+    table_name: str | None = None
+    record_primary_key: str | None = None
+    dbType: str | None = None
+    storeDataSequence: Text = None
+    timestamp: Text = None
+    checkpoint: Text = None
+    source_identity: Text = None
+    uniqueId: Text = None
+    transId: Text = None
+    clusterId: Text = None
+    record_primary_value: Text = None
+    ddlType: Text = None
+
+
+class KnownMeta(Meta, gc=False, forbid_unknown_fields=True):
+    """allMetaData with no other members."""
 
 
 class Message(msgspec.Struct, gc=False):
-    """The whole message; the members of allMetaData differ from version to version."""
+    """The whole message."""
 
     recordType: str
-    allMetaData: dict[str, Any]
+    allMetaData: Meta
     prevStruct: dict[str, Any] | None = None
     postStruct: dict[str, Any] | None = None
+
+
+class KnownMessage(Message, gc=False):
+    """A message of which every member of allMetaData is known."""
+
+    allMetaData: KnownMeta
 
 
 class RawImages(msgspec.Struct, gc=False):
@@ -90,6 +116,7 @@ class Plan(msgspec.Struct):
     converters: TypedConverters = []
 
 
+_known_message = reader(KnownMessage)
 _message = reader(Message)
 _raw_images = reader(RawImages)
 _raw_meta = reader(RawMeta)
@@ -97,26 +124,19 @@ _raw_meta = reader(RawMeta)
 
 def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
     """A decoder of one dialect, or of either where `dialect` is None."""
-    plans: dict[tuple[Any, ...], Plan] = {}
-
-    def plan_of(meta: dict[str, Any]) -> Plan:
-        told = tuple(map(meta.get, ("db", "table_name", "record_primary_key", "dbType")))
-        try:
-            plan = plans.get(told)
-        except TypeError:  # an object or array, which make_plan refuses by name
-            plan = None
-        if plan is None:
-            plan = make_plan(*told)
-            if len(plans) > 10_000:
-                plans.clear()
-            plans[told] = plan
-        return plan
+    plans: dict[tuple[str | None, ...], Plan] = {}
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
             return [Event("tombstone", format="oms-default", dialect=dialect)]
-        message = parse(_message, value)
-        plan = plan_of(message.allMetaData)
+        message, extra = read(value)
+        meta = message.allMetaData
+        table = meta.db, meta.table_name, meta.record_primary_key, meta.dbType
+        plan = plans.get(table)
+        if plan is None:
+            if len(plans) > 10_000:
+                plans.clear()
+            plan = plans[table] = make_plan(*table)
         op = ROW_OPS.get(message.recordType)
         before, after = message.prevStruct, message.postStruct
         light = None
@@ -136,7 +156,7 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
             format="oms-default",
             dialect=dialect or ("default" if light is None else "extend-column-type"),
         )
-        extra = describe(event, message.allMetaData, value)
+        describe(event, meta, extra)
         if plan.tenant:
             extra["tenant"] = plan.tenant
         if op is None:
@@ -162,12 +182,21 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
     return decode
 
 
-def make_plan(db: Any, table: Any, key: Any, db_type: Any) -> Plan:
+def read(value: bytes) -> tuple[Message, dict[str, str]]:
+    """The message, and those members of allMetaData that the document does not name."""
+    try:
+        if not value.isascii():
+            str(value, "utf-8")
+        return _known_message.decode(value), {}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        message = parse(_message, value)
+    told = parse(_raw_meta, value).allMetaData
+    others = {n: exact_text(v) for n, v in told.items() if n not in Meta.__struct_fields__}
+    return message, {n: text for n, text in others.items() if text is not None}
+
+
+def make_plan(db: str | None, table: str | None, key: str | None, db_type: str | None) -> Plan:
     """Take the names of a table apart: OceanBase's `db` is `tenant.database`."""
-    named = {"db": db, "table_name": table, "record_primary_key": key, "dbType": db_type}
-    for name, value in named.items():
-        if value is not None and value.__class__ is not str:
-            raise wrong_type(name, "text or null")
     tenant, _, database = (db or "").partition(".")
     split = (db_type or "").startswith("OB_") and tenant and database and "." not in database
     return Plan(
@@ -190,46 +219,41 @@ def learn(plan: Plan, light: Any) -> None:
     plan.converters = [(n, c) for n, t in named.items() if t and (c := converter(t))]
 
 
-def describe(event: Event, meta: dict[str, Any], value: bytes) -> dict[str, str]:
-    """Where and when the event stands in the source; returns what only a re-encode needs."""
-    position: dict[str, str] = {}
-    extra: dict[str, str] = {}
-    for name, told in meta.items():
-        if told is None:
-            continue
-        home = HOMES.get(name, "extra")
-        if home == "column":
-            continue
-        if told.__class__ is not str:
-            if told.__class__ is int:
-                told = str(told)
-            elif home == "position":
-                raise wrong_type(name, "text, a whole number or null")
-            else:
-                told = exact_text(parse(_raw_meta, value).allMetaData[name])
-        if home == "extra":
-            extra[name] = told
-        else:
-            position[name] = told
+def describe(event: Event, meta: Meta, extra: dict[str, str]) -> None:
+    """Where and when the event stands in the source, and what only a re-encode needs."""
+    position = {}
+    if meta.checkpoint is not None:
+        position["checkpoint"] = str(meta.checkpoint)
+    if meta.source_identity is not None:
+        position["source_identity"] = str(meta.source_identity)
+    if meta.uniqueId is not None:
+        position["uniqueId"] = str(meta.uniqueId)
+    if meta.transId is not None:
+        position["transId"] = str(meta.transId)
+    if meta.clusterId is not None:
+        position["clusterId"] = str(meta.clusterId)
     event.position = position or None
-    event.commit_ts = whole(meta.get("storeDataSequence"), "storeDataSequence")
-    sent = meta.get("timestamp")
-    event.event_time = moment(sent) if sent.__class__ is str else micros(whole(sent, "timestamp"))
-    return extra
+    if meta.dbType is not None:
+        extra["dbType"] = meta.dbType
+    if meta.record_primary_value is not None:
+        extra["record_primary_value"] = str(meta.record_primary_value)
+    if meta.ddlType is not None:
+        extra["ddlType"] = str(meta.ddlType)
+    if meta.storeDataSequence is not None:
+        event.commit_ts = whole(meta.storeDataSequence, "storeDataSequence")
+    event.event_time = moment(meta.timestamp)
 
 
 @lru_cache(maxsize=1024)
-def moment(text: str) -> int | None:
-    """Microseconds since the epoch from the text of `timestamp`, which many messages share."""
-    return micros(whole(text, "timestamp"))
+def moment(value: str | int | None) -> int | None:
+    """Microseconds since the epoch from `timestamp`, which many messages share."""
+    return None if value is None else micros(whole(value, "timestamp"))
 
 
-def whole(value: Any, name: str) -> int | None:
+def whole(value: str | int, name: str) -> int | None:
     """A member of allMetaData that is a number, or the text of one."""
-    if value is None or value == "":
+    if value == "":
         return None
-    if value.__class__ is not str and value.__class__ is not int:
-        raise wrong_type(name, "a whole number, as text or bare")
     number = int64(value)
     if number is None:
         raise DecodeError(

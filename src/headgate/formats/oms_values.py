@@ -59,28 +59,32 @@ def epoch_seconds(value: str) -> str:
     """
     whole, dot, fraction = value.partition(".")
     digits = whole + fraction
-    if not digits.isascii() or not digits.removeprefix("-").isdigit() or not 0 < len(whole) < 13:
-        return value
-    if fraction[:1] == "-" or whole == "-":
-        return value
-    try:
-        day, second = divmod(int(whole), 86400)
-        return f"{_day(day)} {_CLOCK[second]}{dot}{fraction}"
-    except OverflowError:
-        return value
+    if digits.isdigit() and digits.isascii() and 0 < len(whole) < 12 and (fraction or not dot):
+        return f"{utc_text(int(whole))}{dot}{fraction}"
+    return value
+
+
+def utc_text(seconds: int) -> str:
+    """UTC text of a second since the epoch; the days are cached, because they repeat.
+
+    >>> utc_text(1606233662)
+    '2020-11-24 16:01:02'
+    """
+    day, second = divmod(seconds, 86400)
+    return f"{_day(day)} {_CLOCK[second]}"
 
 
 @lru_cache(maxsize=65536)
 def _day(day: int) -> str:
-    return f"{values.EPOCH + timedelta(days=day):%Y-%m-%d}".rjust(10, "0")
+    return str(values.EPOCH + timedelta(days=day))[:10]
 
 
 def _timestamp(value: Any) -> Any:
     if value.__class__ is str:
         text = epoch_seconds(value)
         return values.spaced(value) if text is value else text
-    if value.__class__ is int and abs(value) < 100_000_000_000:
-        return epoch_seconds(str(value))
+    if value.__class__ is int and 0 <= value < 100_000_000_000:
+        return utc_text(value)
     return epoch_millis(value)
 
 
@@ -138,7 +142,7 @@ def epoch_millis(value: Any) -> Any:
         fraction = part if millis else ""
     elif millis and not (len(fraction) == 9 and fraction.startswith(part)):
         fraction = part + fraction
-    at = epoch_seconds(str(seconds))
+    at = utc_text(seconds)
     return f"{at}.{fraction}" if fraction else at
 
 
@@ -171,7 +175,10 @@ def typed_text(
     """
     for name, convert in converters:
         if (sent := image.get(name)) is not None:
-            image[name] = convert(sent)
+            try:
+                image[name] = convert(sent)
+            except DecodeError as error:
+                raise error.in_column(name) from None
     if not values.textify(image):
         exact_nested(image, reread())
         values.textify(image)

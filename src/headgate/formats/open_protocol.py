@@ -247,12 +247,10 @@ def pairs(key: bytes, value: bytes | None) -> list[tuple[bytes, bytes | None]]:
     return found
 
 
-def single(key: bytes | None, value: bytes | None) -> bool:
+def single(key: bytes, value: bytes) -> bool:
     """Whether a message is exactly one pair, as most are; cheaper than walking the frames."""
     return (
-        key is not None
-        and value is not None
-        and len(key) > 16
+        len(key) > 16
         and len(value) >= 8
         and _version_and_length(key) == (1, len(key) - 16)
         and _length(value) == (len(value) - 8,)
@@ -314,21 +312,19 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             if change.p is not None:
                 event.op = "update"
                 old_told, old = lay_out(change.p)
-                old_plan = plan
-                if old_told != told:
-                    old_plan = plans.get(old_told) or new_plan(old_told, change.p)
+                same = old_told == told
+                old_plan = plan if same else plans.get(old_told) or new_plan(old_told, change.p)
                 if old_plan.busy:
                     finish(event, old, old_plan, old_body, "p")
-                event.before = old
-                if old_told != told:
-                    event.before = {**image, **old}
-                    if not old.keys() <= image.keys():
-                        event.types = {**old_plan.types, **plan.types}
+                event.before = old if same else {**image, **old}
+                if not same and not old.keys() <= image.keys():
+                    event.types = {**old_plan.types, **plan.types}
             elif lost is not None:
                 event.op = "update"
                 event.extra = {**(event.extra or {}), "unnamedOld": lost}
         if dialect is None:
-            event.dialect = row_dialect(key, event_key, plan, change, lost)
+            quirk = old_body is not body or change.p == {}
+            event.dialect = plan.dialect or ("new" if quirk else key_dialect(key, event_key))
         return event
 
     def event_of(event_key: bytes, body: bytes | None) -> Event:
@@ -348,9 +344,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         return row(key, event_key, body) if key.t == ROW else ddl(key, body, dialect)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
-        if single(key, value):
-            body = value[8:]  # type: ignore[index]
-            return [event_of(key[16:], body and decompress(body))]  # type: ignore[index]
+        if key and value and single(key, value):
+            only = value[8:]
+            return [event_of(key[16:], only and decompress(only))]
         if value is None and (not key or key[:7] != VERSION[:7]):
             return [Event("tombstone", format="open-protocol", dialect=dialect)]
         check_version(key)
@@ -641,18 +637,14 @@ def wrong_members(change: Row) -> DecodeError:
     )
 
 
-def row_dialect(
-    key: Key, event_key: bytes, plan: Plan, change: Row, lost: str | None
-) -> str | None:
-    """Whose row this is, where something in it tells for certain."""
+def key_dialect(key: Key, event_key: bytes) -> str | None:
+    """Whose row this is, where something in its key tells for certain."""
     if key.rid is not None:
         return "classic"
     if key.ptn is not None:
         partition_first = event_key.find(b'"ptn":') < event_key.find(b'"t":')
         return "classic" if partition_first else "new"
-    if lost is not None or change.p == {}:
-        return "new"
-    return plan.dialect
+    return "new" if key.ccl and event_key.count(b'"ohk":') > 1 else None
 
 
 def extra_of(key: Key, plan: Plan | None) -> dict[str, str]:

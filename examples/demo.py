@@ -1,0 +1,456 @@
+"""The same shop in 17 dialects, decoded on Spark and shown to agree: `make demo`.
+
+`examples/make_feed.py` wrote the messages and, apart from them, the tables as they should be in the
+end. Here every file is detected, all are decoded in one Spark job, each file's changes are folded
+to its final tables, and these are compared with the truth. What differs is shown, and the exit code
+is 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import headgate
+from headgate.cli import verdict_of
+from headgate.files import Split, read
+from headgate.jobs import counted
+from headgate.session import session
+
+FEED = Path(__file__).parent / "feed"
+TRUTH = -1
+TABLES = {
+    "customers": "id BIGINT, name STRING, email STRING, points DECIMAL(20,0), avatar BINARY, "
+    "created_at TIMESTAMP_NTZ, tier STRING",
+    "orders": "id BIGINT, customer_id BIGINT, status STRING, total DECIMAL(20,4), note STRING, "
+    "placed_at TIMESTAMP_NTZ, shipped_at TIMESTAMP_NTZ",
+    "payments": "id BIGINT, order_id BIGINT, amount DECIMAL(20,4), method STRING, token BINARY, "
+    "reference DECIMAL(20,0), paid_at TIMESTAMP_NTZ",
+}
+# What a Debezium or Maxwell message does not say of its columns.
+COLUMNS = (
+    "points BIGINT UNSIGNED, avatar VARBINARY(16), created_at DATETIME, total DECIMAL(20,4), "
+    "placed_at DATETIME(3), shipped_at DATETIME, amount DECIMAL(20,4), token VARBINARY(16), "
+    "reference BIGINT UNSIGNED, paid_at TIMESTAMP(3)"
+)
+# A bare row of OMS looks like one of Debezium and names no table, so both have to be said.
+NAMED = {"debezium-smt.oms.parquet": "debezium-smt:oms"}
+KINDS = ("row", "ddl", "watermark", "heartbeat", "tombstone", "invalid")
+CLOCK = r"^[0-9]+([.][0-9]+)?$"
+ORDER, PAYMENT = "1002", "5002"
+SHOWN = ("reference", "amount", "token")
+HINTS = """See it yourself:
+  headgate detect examples/feed/*.jsonl examples/feed/*.parquet
+  headgate decode examples/feed/canal-json.ticdc.jsonl | head -3
+  headgate decode examples/feed/debezium.debezium.parquet \\
+      --option 'columns=reference BIGINT UNSIGNED' | grep 18446744073709551615
+"""
+Rows = dict[int, dict[int, tuple[Any, ...]]]
+
+
+@dataclass
+class Report:
+    """What the demo found; `agrees` is the verdict."""
+
+    files: list[str]
+    messages: int = 0
+    kinds: dict[str, dict[str, int]] = field(default_factory=dict)
+    wrong: dict[str, dict[str, int]] = field(default_factory=dict)
+    texts: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
+    dead: list[dict[str, Any]] = field(default_factory=list)
+    expected_dead: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def dead_as_expected(self) -> bool:
+        """Whether the dead letters are the damaged messages and nothing else."""
+        told = ("file", "line", "code")
+        found, expected = (
+            sorted(tuple(letter[n] for n in told) for letter in letters)
+            for letters in (self.dead, self.expected_dead)
+        )
+        return found == expected and all(letter["whole"] for letter in self.dead)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every table of every dialect is the truth, and every dead letter expected."""
+        compared = [n for tables in self.wrong.values() for n in tables.values()]
+        complete = len(compared) == len(self.files) * len(TABLES) > 0
+        return complete and not any(compared) and self.dead_as_expected
+
+
+def feed_files(folder: Path) -> list[str]:
+    """The files of messages, in name order."""
+    return sorted(p.name for p in folder.iterdir() if p.suffix in (".jsonl", ".parquet"))
+
+
+def load(folder: Path, files: list[str]) -> pa.Table:
+    """All messages in Kafka's columns; the partition is the file, the offset is the line."""
+    parts = []
+    for number, file in enumerate(files):
+        messages = pa.Table.from_batches(read(Split(str(folder / file))))
+        count = messages.num_rows
+        columns = {n: messages[n] for n in ("key", "value", "topic") if n in messages.column_names}
+        columns.setdefault("key", pa.nulls(count, pa.binary()))
+        columns.setdefault("topic", pa.array(["shop"] * count))
+        columns["partition"] = pa.array([number] * count, pa.int32())
+        columns["offset"] = pa.array(range(1, count + 1), pa.int64())
+        names = ["key", "value", "topic", "partition", "offset"]
+        parts.append(pa.table({n: columns[n] for n in names}))
+    return pa.concat_tables(parts)
+
+
+def decode(messages: DataFrame, files: list[str]) -> DataFrame:
+    """Every message as change events; the format is detected, but where it has to be named."""
+    named = [number for number, file in enumerate(files) if file in NAMED]
+    rest = messages.where(~F.col("partition").isin(named)) if named else messages
+    parts = [headgate.decode(rest, "auto", columns=COLUMNS)]
+    for number in named:
+        for table in TABLES:
+            some = messages.where((F.col("partition") == number) & (F.col("topic") == table))
+            spec = NAMED[files[number]]
+            parts.append(headgate.decode(some, spec, columns=COLUMNS, database="shop", table=table))
+    return reduce(DataFrame.unionByName, parts)
+
+
+def fold(events: DataFrame) -> DataFrame:
+    """Each file's tables in the end: the last image of every row that is still there."""
+    image = F.coalesce("after", "before")
+    changes = events.where("kind = 'row'").select(
+        F.col("origin.partition").alias("file"),
+        "database",
+        "table",
+        image.getItem("id").alias("id"),
+        F.struct(
+            F.col("origin.offset").alias("offset"),
+            F.coalesce(F.col("position").getItem("row").cast("int"), F.lit(0)).alias("row"),
+        ).alias("at"),
+        F.struct("op", image.alias("image")).alias("change"),
+    )
+    last = changes.groupBy("file", "database", "table", "id").agg(
+        F.max_by("change", "at").alias("last")
+    )
+    return last.where("last.op <> 'delete'").select(
+        "file", "database", "table", F.col("last.image").alias("image")
+    )
+
+
+def read_truth(spark: SparkSession, folder: Path) -> DataFrame:
+    """The tables as the writer of the feed left them, as one more file."""
+    told = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    rows = [(TRUTH, "shop", table, row) for table, found in told.items() for row in found]
+    schema = "file int, database string, table string, image map<string, string>"
+    return spark.createDataFrame(rows, schema)
+
+
+def typed(state: DataFrame, table: str) -> DataFrame:
+    """One table of every file, typed by `headgate.rows`; the file travels as one more column."""
+    # Where no types came with the messages, a TIMESTAMP is what OMS sends: seconds since the epoch.
+    seconds = f"""
+        transform_values(image, (name, text) -> IF(name = 'paid_at' AND text RLIKE '{CLOCK}',
+            CAST(timestamp_seconds(CAST(text AS DECIMAL(20, 6))) AS STRING), text))
+    """
+    images = state.select(
+        F.lit("row").alias("kind"),
+        F.lit("insert").alias("op"),
+        "database",
+        "table",
+        F.lit(None).cast("map<string,string>").alias("before"),
+        F.map_concat(
+            F.expr(seconds), F.create_map(F.lit("_file"), F.col("file").cast("string"))
+        ).alias("after"),
+        F.lit(None).cast("bigint").alias("commit_ts"),
+        F.lit(None).cast("timestamp").alias("event_time"),
+    )
+    return headgate.rows(images, f"shop.{table}", f"_file INT, {TABLES[table]}")
+
+
+def by_file(rows: list[Any]) -> Rows:
+    """Typed rows by file and id; what did not fit its type is part of the row, so it differs."""
+    found: Rows = defaultdict(dict)
+    for row in rows:
+        columns = [n for n in row.asDict() if n == "_misfits" or not n.startswith("_")]
+        found[row["_file"]][row["id"]] = tuple(row[n] for n in columns)
+    return found
+
+
+def differences(rows: Rows, number: int) -> int:
+    """How many rows of a file's table are not the truth's."""
+    found, true = rows.get(number, {}), rows.get(TRUTH, {})
+    return sum(found.get(key) != true.get(key) for key in found.keys() | true.keys())
+
+
+def other_texts(state: list[Any], number: int) -> dict[str, tuple[str, str]]:
+    """Columns whose text is not the truth's character by character: (truth's, found)."""
+    images = {(r["file"], r["table"], r["image"]["id"]): r["image"] for r in state}
+    found: dict[str, tuple[str, str]] = {}
+    for (file, table, key), true in images.items():
+        mine = images.get((number, table, key), {}) if file == TRUTH else {}
+        for name in mine:
+            if mine[name] != true.get(name):
+                found.setdefault(name, (true.get(name), mine[name]))
+    return found
+
+
+def compare(report: Report, state: DataFrame) -> None:
+    """Note, per file and table, how many rows differ from the truth."""
+    for table in TABLES:
+        rows = by_file(typed(state, table).collect())
+        for number, file in enumerate(report.files):
+            report.wrong.setdefault(file, {})[table] = differences(rows, number)
+    texts = state.collect()
+    report.texts = {file: other_texts(texts, n) for n, file in enumerate(report.files)}
+
+
+def count_kinds(report: Report, events: DataFrame) -> None:
+    """Count events by file and kind."""
+    report.kinds = {file: {} for file in report.files}
+    for number, kind, n in events.groupBy("origin.partition", "kind").count().collect():
+        report.kinds[report.files[number]][kind] = n
+
+
+def note_dead(report: Report, events: DataFrame, messages: pa.Table) -> None:
+    """List the dead letters, and whether each still has the bytes of its message."""
+    found = events.where("kind = 'invalid'").select("origin.*", "error.*", "raw")
+    for row in found.orderBy("partition", "offset").collect():
+        report.dead.append(
+            {
+                "file": report.files[row["partition"]],
+                "line": row["offset"],
+                "code": row["code"],
+                "message": row["message"],
+                "whole": bytes(row["raw"]) == sent(messages, row["partition"], row["offset"]),
+            }
+        )
+
+
+def sent(messages: pa.Table, number: int, line: int) -> bytes | None:
+    """The value of the message on a line of a file."""
+    lines = messages.filter((pc.field("partition") == number) & (pc.field("offset") == line))
+    value: bytes | None = lines["value"][0].as_py()
+    return value
+
+
+class Bare(str):
+    """A number as it stood in the JSON."""
+
+
+def sent_row(value: bytes) -> dict[str, Any] | None:
+    """The payment's row as it was sent, found by its id in whatever envelope it is in."""
+    text = value[8:] if value[:1] == b"\0" else value  # Open Protocol's length comes first
+    return row_in(json.loads(text, parse_int=Bare, parse_float=Bare))
+
+
+def row_in(value: Any) -> dict[str, Any] | None:
+    """The first object that has the payment's id and columns."""
+    if not isinstance(value, dict | list):
+        return None
+    if isinstance(value, list):
+        return next(filter(None, map(row_in, value)), None)
+    row = {n: v["v"] if isinstance(v, dict) and "v" in v else v for n, v in value.items()}
+    if row.get("id") == PAYMENT and set(SHOWN) <= row.keys():
+        return row
+    return next(filter(None, map(row_in, value.values())), None)
+
+
+def as_sent(value: Any) -> str:
+    """A JSON scalar as it stood in the message."""
+    return value if isinstance(value, Bare) else json.dumps(value, ensure_ascii=False)
+
+
+def grid(*columns: str, title: str, numbers: tuple[str, ...] = ()) -> Table:
+    """A table in the demo's style."""
+    table = Table(title=title, title_style="bold", title_justify="left", box=SIMPLE_HEAD)
+    table.padding, table.pad_edge = (0, 1, 0, 0), False
+    for name in columns:
+        side = "right" if name in numbers else "left"
+        table.add_column(name, justify=side, overflow="fold", no_wrap=name == columns[0])
+    return table
+
+
+def show_detection(console: Console, folder: Path, files: list[str]) -> int:
+    """What `headgate detect` says of each file; returns how many messages there are."""
+    names = ("file", "detected", "messages", "kinds")
+    table = grid(*names, title="1. What is in each file", numbers=("messages",))
+    total = 0
+    for file in files:
+        counts: Counter[tuple[str | None, ...]] = Counter()
+        for batch in counted(Split(str(folder / file)), {}):
+            for row in batch.to_pylist():
+                *what, n = row.values()
+                counts[tuple(what)] += n
+        verdict = verdict_of(file, counts)
+        total += verdict["messages"]
+        kinds = [f"{n} {kind}" for kind, n in verdict["kinds"].items()]
+        kinds += [f"[red]{n} {code}[/red]" for code, n in verdict["invalid"].items()]
+        guess = "" if verdict["format"] == dialect_name(file) else " (a guess)"
+        found = f"{verdict['format']}[yellow]{guess}[/yellow]"
+        table.add_row(file, found, str(verdict["messages"]), ", ".join(kinds))
+    console.print(table)
+    return total
+
+
+def show_comparison(console: Console, report: Report) -> None:
+    """One line per dialect: its events, and whether its tables are the truth."""
+    title = "2. Decoded on Spark, each file folded to its final tables"
+    table = grid("dialect", *KINDS, *TABLES, title=title, numbers=KINDS)
+    for file in report.files:
+        kinds = [str(report.kinds[file].get(kind, "")) for kind in KINDS]
+        verdicts = [
+            Text(f"≠ {n} rows", style="bold red") if n else Text("= truth", style="green")
+            for n in report.wrong[file].values()
+        ]
+        table.add_row(dialect_name(file), *kinds, *verdicts)
+    console.print(table)
+    show_limits(console, report)
+
+
+def show_limits(console: Console, report: Report) -> None:
+    """Which columns hold the truth's value in other characters, because they were sent so."""
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for file, columns in report.texts.items():
+        for name, (true, found) in columns.items():
+            alike[name, str(true), str(found)].append(dialect_name(file))
+    if alike:
+        names = ("column", "truth", "decoded as it was sent", "by")
+        table = grid(*names, title="   The same value in other characters")
+        for texts, dialects in alike.items():
+            table.add_row(*texts, ", ".join(dialects))
+        console.print(table)
+    for file, spec in NAMED.items():
+        if file in report.files:
+            console.print(f"   {spec} is named, and its tables: a bare row tells neither.\n")
+
+
+def dialect_name(file: str) -> str:
+    """`canal-json.ticdc.jsonl` is `canal-json:ticdc`."""
+    return file.rpartition(".")[0].replace(".", ":", 1)
+
+
+def show_history(console: Console, events: DataFrame, files: list[str]) -> None:
+    """One order's life, before and after side by side."""
+    number = files.index("canal-json.canal.jsonl")
+    columns = ["status", "total", "note", "shipped_at"]
+    found = events.where(
+        (F.col("origin.partition") == number)
+        & (F.col("table") == "orders")
+        & (F.coalesce("after", "before").getItem("id") == ORDER)
+    ).select(F.col("event_time").cast("string"), "op", "before", "after", "origin.offset")
+    title = f"3. The life of order {ORDER}, from {files[number]}"
+    table = grid("event_time", "op", *columns, title=title)
+    for row in found.orderBy("offset").collect():
+        old, new = row["before"] or {}, row["after"] or {}
+        cells = [change_text(old.get(n), new.get(n), bool(old)) for n in columns]
+        table.add_row(row["event_time"], row["op"], *cells)
+    console.print(table)
+
+
+def change_text(old: str | None, new: str | None, updated: bool) -> Text:
+    """A value, with the one before it where it changed."""
+    shown = Text("NULL" if new is None else new or "''", style="dim" if new is None else "")
+    if updated and old != new:
+        return Text(f"{'NULL' if old is None else old or repr('')} → ", style="dim") + shown
+    return shown
+
+
+def show_values(console: Console, report: Report, events: DataFrame, messages: pa.Table) -> None:
+    """The same payment on the wire of every dialect, and what became of it."""
+    found = events.where(
+        (F.col("table") == "payments") & (F.col("after").getItem("id") == PAYMENT)
+    ).select("origin.partition", "origin.offset", "after")
+    title = f"4. Payment {PAYMENT}: what was sent, and what it is"
+    table = grid("dialect", *(f"{n}, as sent" for n in SHOWN), title=title)
+    decoded: dict[str, set[str]] = {name: set() for name in SHOWN}
+    for number, line, after in found.orderBy("partition", "offset").collect():
+        row = sent_row(sent(messages, number, line) or b"") or {}
+        cells = [Text(as_sent(row.get(name))) for name in SHOWN]
+        table.add_row(dialect_name(report.files[number]), *cells)
+        for name in SHOWN:
+            decoded[name].add(after[name])
+    table.add_section()
+    cells = [Text("\n".join(sorted(texts)), style="bold green") for texts in decoded.values()]
+    table.add_row(Text("decoded", style="bold green"), *cells)
+    console.print(table)
+
+
+def show_dead(console: Console, report: Report) -> None:
+    """The messages that could not be decoded: where, and why."""
+    table = grid("file", "line", "code", "why", title="5. Dead letters", numbers=("line",))
+    for letter in report.dead:
+        why = Text(letter["message"])
+        table.add_row(letter["file"], str(letter["line"]), f"[red]{letter['code']}[/red]", why)
+    console.print(table)
+
+
+def show_verdict(console: Console, report: Report, seconds: float) -> None:
+    """What to type next, and the last line."""
+    console.print(HINTS, highlight=False, markup=False)
+    said = f"{len(report.files)} dialects, {report.messages} messages"
+    if report.agrees:
+        dead = f"the {len(report.dead)} damaged messages are dead letters, with their bytes"
+        console.print(
+            f"{said}: all tables agree; {dead} ({seconds:.0f} s)",
+            style="bold green", highlight=False,
+        )  # fmt: skip
+        return
+    wrong = [dialect_name(f) for f, tables in report.wrong.items() if any(tables.values())]
+    if wrong:
+        console.print(f"{said}: {', '.join(wrong)} disagree", style="bold red")
+    if not report.dead_as_expected:
+        console.print(f"{said}: the dead letters are not those of broken.json", style="bold red")
+
+
+def run(start: Callable[[], SparkSession], console: Console, folder: Path = FEED) -> Report:
+    """The whole demo; the report is what was printed."""
+    began = time.monotonic()
+    report = Report(feed_files(folder))
+    report.expected_dead = json.loads((folder / "broken.json").read_text(encoding="utf-8"))
+    tables = ", ".join(TABLES)
+    console.print(f"\nA shop's changes ({tables}) as {len(report.files)} producers write them.")
+    console.print(f"Messages and truth: {os.path.relpath(folder)}\n")
+    report.messages = show_detection(console, folder, report.files)
+    messages = load(folder, report.files)
+    with console.status("Spark decodes all files in one job …"):
+        spark = start()
+        events = decode(spark.createDataFrame(messages).coalesce(1), report.files).cache()
+        state = fold(events).unionByName(read_truth(spark, folder)).cache()
+        count_kinds(report, events)
+        compare(report, state)
+        note_dead(report, events, messages)
+    show_comparison(console, report)
+    show_history(console, events, report.files)
+    show_values(console, report, events, messages)
+    show_dead(console, report)
+    show_verdict(console, report, time.monotonic() - began)
+    events.unpersist()
+    state.unpersist()
+    return report
+
+
+def main(folder: Path = FEED, spark: SparkSession | None = None) -> int:
+    """Run the demo, in a session of its own unless one is given; the exit code is the verdict."""
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    report = run(lambda: spark or session("local[2]"), console, folder)
+    if not spark and (own := SparkSession.getActiveSession()):
+        own.stop()
+    return 0 if report.agrees else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
