@@ -52,7 +52,14 @@ COLUMNS = (
 )
 # A bare row of OMS looks like one of Debezium and names no table, so both have to be said.
 NAMED = {"debezium-smt.oms.parquet": "debezium-smt:oms"}
-KINDS = ("row", "ddl", "watermark", "heartbeat", "tombstone", "invalid")
+KINDS = {
+    "rows": "row",
+    "DDL": "ddl",
+    "marks": "watermark",
+    "beats": "heartbeat",
+    "tombs": "tombstone",
+    "dead": "invalid",
+}
 CLOCK = r"^[0-9]+([.][0-9]+)?$"
 ORDER, PAYMENT = "1002", "5002"
 SHOWN = ("reference", "amount", "token")
@@ -298,7 +305,7 @@ def show_detection(console: Console, folder: Path, files: list[str]) -> int:
         verdict = verdict_of(file, counts)
         total += verdict["messages"]
         kinds = [f"{n} {kind}" for kind, n in verdict["kinds"].items()]
-        kinds += [f"[red]{n} {code}[/red]" for code, n in verdict["invalid"].items()]
+        kinds += [f"[red]{n} invalid[/red]" for n in verdict["invalid"].values()]
         guess = "" if verdict["format"] == dialect_name(file) else " (a guess)"
         found = f"{verdict['format']}[yellow]{guess}[/yellow]"
         table.add_row(file, found, str(verdict["messages"]), ", ".join(kinds))
@@ -309,16 +316,20 @@ def show_detection(console: Console, folder: Path, files: list[str]) -> int:
 def show_comparison(console: Console, report: Report) -> None:
     """One line per dialect: its events, and whether its tables are the truth."""
     title = "2. Decoded on Spark, each file folded to its final tables"
-    table = grid("dialect", *KINDS, *TABLES, title=title, numbers=KINDS)
+    table = grid("dialect", *KINDS, *TABLES, title=title, numbers=tuple(KINDS))
     for file in report.files:
-        kinds = [str(report.kinds[file].get(kind, "")) for kind in KINDS]
-        verdicts = [
-            Text(f"≠ {n} rows", style="bold red") if n else Text("= truth", style="green")
-            for n in report.wrong[file].values()
-        ]
+        kinds = [str(report.kinds[file].get(kind, "")) for kind in KINDS.values()]
+        verdicts = [verdict_text(n) for n in report.wrong[file].values()]
         table.add_row(dialect_name(file), *kinds, *verdicts)
     console.print(table)
     show_limits(console, report)
+
+
+def verdict_text(wrong: int) -> Text:
+    """How one table compares, from the number of its rows that differ."""
+    if not wrong:
+        return Text("= truth", style="green")
+    return Text(f"≠ {wrong} row" + "s" * (wrong > 1), style="bold red")
 
 
 def show_limits(console: Console, report: Report) -> None:

@@ -23,8 +23,10 @@ def spark() -> Iterator[SparkSession]:
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     """With CI=true a skipped test is a failure: a missing component must not look green."""
-    if os.environ.get("CI") == "true" and call.excinfo and call.excinfo.errisinstance(
-        pytest.skip.Exception
+    if (
+        os.environ.get("CI") == "true"
+        and call.excinfo
+        and call.excinfo.errisinstance(pytest.skip.Exception)
     ):
         raise AssertionError(f"{item.name} was skipped in CI: {call.excinfo.value}")
 

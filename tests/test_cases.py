@@ -4,9 +4,9 @@ A case is a folder `tests/cases/<format>/<case>/` with
   value.json or value.bin   the message, byte for byte (no value file: a null value)
   key.json or key.bin       the key, if any
   expect.json               the events, as `headgate decode` prints them
-  case.json                 {"format": "...", "options": {...}, "topic": "...", "auto": false}, all optional:
-                            format defaults to the folder's name; "auto" says that `auto` cannot
-                            know this message or knows it differently, and must be explained in origin.txt
+  case.json                 {"format": "...", "options": {...}, "topic": "...", "auto": false}, all
+                            optional: format defaults to the folder's name; "auto" says that `auto`
+                            cannot know this message, and why must be told in origin.txt
   origin.txt                who made the bytes
 """
 

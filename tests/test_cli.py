@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,9 @@ def test_decode_prints_one_object_per_event(feed: Path) -> None:
     )
 
 
-def test_decode_sums_up_the_dead_letters_on_stderr_and_keeps_them(feed: Path, tmp_path: Path) -> None:
+def test_decode_sums_up_the_dead_letters_on_stderr_and_keeps_them(
+    feed: Path, tmp_path: Path
+) -> None:
     dead = tmp_path / "dead"
     done = run("decode", str(feed), "--errors", str(dead))
 
@@ -147,7 +150,7 @@ def test_a_large_file_is_split_without_losing_or_doubling_a_line(tmp_path: Path)
     path.write_bytes(b"\n".join(lines) + b"\n")
     size = path.stat().st_size
     cuts = [*range(0, size, 37), size]
-    parts = [Split(str(path), a, b) for a, b in zip(cuts, cuts[1:])]
+    parts = [Split(str(path), a, b) for a, b in pairwise(cuts)]
 
     found = [v for p in parts for b in read(p) for v in b.column("value").to_pylist()]
     assert lines == found

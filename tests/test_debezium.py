@@ -66,6 +66,8 @@ def assert_only_events(function: Any, key: bytes | None, value: bytes) -> None:
         return
     assert events
     assert all(isinstance(e, Event) and as_dict(e) for e in events)
+    texts = [v for e in events for image in (e.before, e.after) for v in (image or {}).values()]
+    assert all(text is None or isinstance(text, str) for text in texts)
 
 
 @pytest.mark.parametrize("case", ["values-propagated", "v2.7-update", "schema-change-create"])
@@ -135,6 +137,32 @@ def test_any_value_under_any_schema_gives_events_or_a_decode_error(
     payload = {"op": "c", "after": {"a": value}, "source": source}
 
     assert_only_events(decode, None, json.dumps({"schema": schema, "payload": payload}).encode())
+
+
+@given(
+    st.sampled_from(
+        [
+            "DECIMAL(9,2)",
+            "BIGINT UNSIGNED",
+            "BIT(8)",
+            "BLOB",
+            "DATE",
+            "TIME(3)",
+            "DATETIME(6)",
+            "TIMESTAMP(3)",
+            "JSON",
+        ]
+    ),
+    documents,
+    st.booleans(),
+)
+def test_any_value_under_any_told_type_gives_events_or_a_decode_error(
+    type_: str, value: Any, oms: bool
+) -> None:
+    source = SOURCE | {"name": "OMS" if oms else "s"}
+    sent = message(after={"a": value}, source=source)
+
+    assert_only_events(decoder("debezium", columns=f"a {type_}"), None, sent)
 
 
 @given(st.binary(max_size=60))

@@ -57,7 +57,7 @@ def test_one_wrong_value_fails_the_demo(
     (tmp_path / "broken.json").write_text(json.dumps(ours), encoding="utf-8")
     assert demo.main(tmp_path, spark) == 1
     printed = capsys.readouterr().out
-    assert "≠ 1 rows" in printed
+    assert "≠ 1 row" in printed
     assert printed.rstrip().endswith("canal-json:canal disagree")
 
 
@@ -77,3 +77,16 @@ def test_the_feed_is_made_without_headgate() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert ran.stdout.strip() == "[]"
+
+
+def test_the_command_line_prints_every_file() -> None:
+    files = sorted(str(p) for p in FEED.iterdir() if p.suffix in (".jsonl", ".parquet"))
+    command = "from headgate.cli import main; main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", command, "decode", *files], capture_output=True, check=False
+    )
+    assert ran.returncode == 3, ran.stderr.decode()[-500:]
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    kinds = [event["kind"] for event in events]
+    assert kinds.count("row") == 17 * 65
+    assert kinds.count("invalid") == 5

@@ -22,8 +22,8 @@ def kafka(spark: SparkSession, values: list[bytes | None]) -> DataFrame:
     rows = [(None, v, "cdc", 3, 100 + i, now, 0, None) for i, v in enumerate(values)]
     return spark.createDataFrame(
         rows,
-        "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-        "timestampType int, headers array<struct<key:string,value:binary>>",
+        "key binary, value binary, topic string, partition int, offset bigint, "
+        "timestamp timestamp, timestampType int, headers array<struct<key:string,value:binary>>",
     )
 
 
@@ -66,7 +66,7 @@ def test_any_dataframe_with_a_value_column_will_do(spark: SparkSession) -> None:
 
 
 def test_a_dataframe_without_value_is_refused_by_name(spark: SparkSession) -> None:
-    with pytest.raises(UsageError, match="no column 'value'.*body"):
+    with pytest.raises(UsageError, match=r"no column 'value'.*body"):
         headgate.decode(spark.createDataFrame([("x",)], "body string"))
 
 

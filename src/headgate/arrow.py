@@ -146,11 +146,10 @@ def to_batch(events: Sequence[Event], source: pa.RecordBatch | None = None) -> p
     return pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA)
 
 
-def text_maps(images: list[dict[str, str | None] | None]) -> pa.Array:
+def text_maps(images: Sequence[Mapping[str, str | None] | None]) -> pa.Array:
     """Maps from flat lists of names and values; far cheaper than a list of pairs per row."""
-    absent = images.count(None)
-    if absent == len(images):
-        return pa.nulls(absent, TEXT_MAP)
+    if images.count(None) == len(images):
+        return pa.nulls(len(images), TEXT_MAP)
     offsets: list[int | None] = []
     names: list[str] = []
     values: list[str | None] = []
@@ -192,7 +191,9 @@ def type_maps(maps: list[Types]) -> pa.Array:
         [pa.array(mysql, pa.string()), pa.array(jdbc, pa.int32()), pa.array(flags, pa.int32())],
         fields=list(TYPE),
     )
-    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(names, pa.string()), items)
+    return pa.MapArray.from_arrays(
+        pa.array(offsets, pa.int32()), pa.array(names, pa.string()), items
+    )
 
 
 def key_lists(keys: list[tuple[str, ...]]) -> pa.Array:

@@ -19,7 +19,7 @@ from msgspec.json import encode as encode_json
 from headgate import __version__
 from headgate.arrow import EVENT_SCHEMA
 from headgate.errors import UsageError
-from headgate.files import STDIN, Split, expand, splits
+from headgate.files import STDIN, Split, expand
 from headgate.formats import MODULES, decoder, describe_options, load
 from headgate.jobs import (
     COUNT_SCHEMA,
@@ -127,7 +127,9 @@ def _described(option: dict[str, Any]) -> str:
 @option_flag
 @master_flag
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def detect(paths: tuple[str, ...], options: dict[str, str], master: str | None, as_json: bool) -> None:
+def detect(
+    paths: tuple[str, ...], options: dict[str, str], master: str | None, as_json: bool
+) -> None:
     """Say for each file which format and dialect it holds, and what is mixed in."""
     decoder("auto", **options)
     files = expand(paths)
@@ -198,7 +200,7 @@ def decode(
     errors: str | None,
     master: str | None,
 ) -> None:
-    """Decode messages to change events: JSON lines on standard output, or Parquet in a directory."""
+    """Decode messages to change events: JSON lines on stdout, or Parquet in a directory."""
     options = dict(options)
     if timezone:
         options["timezone"] = timezone

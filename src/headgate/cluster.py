@@ -87,7 +87,7 @@ def over_splits(
 ) -> DataFrame:
     """A DataFrame whose n-th partition is made from the n-th split."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with no_garbage_collection():
             for batch in batches:
                 for index in batch.column("id").to_pylist():

@@ -1,4 +1,4 @@
-"""The one place that calls a decoder: whatever the bytes are, events come back, never an exception."""
+"""The one place that calls a decoder: events come back, whatever the bytes are."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def decode_message(
 
 
 def too_large(size: int, most_bytes: int) -> DecodeError:
+    """The error for a message over the limit."""
     return DecodeError(
         "too-large",
         f"the message has {size} bytes, more than {most_bytes}",

@@ -50,7 +50,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 class Message(NamedTuple):
-    """One record as a transport hands it over: Kafka's columns, of which only `value` is certain."""
+    """One record as a transport hands it over: Kafka's columns, `value` is certain."""
 
     value: bytes | None
     key: bytes | None = None

@@ -1,4 +1,4 @@
-"""Messages from files: JSON Lines, pretty-printed JSON, Parquet with Kafka's columns; gzip and zstd."""
+"""Messages from files: JSON Lines, pretty-printed JSON, Parquet with Kafka's columns."""
 
 from __future__ import annotations
 
@@ -215,7 +215,9 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
     names = [n for n in SOURCE_COLUMNS if n in file.schema_arrow.names]
     if "value" not in names:
         has = ", ".join(file.schema_arrow.names)
-        raise UsageError(f"{path} has no column 'value' (it has: {has}); rename the messages' column")
+        raise UsageError(
+            f"{path} has no column 'value' (it has: {has}); rename the messages' column"
+        )
     for batch in file.iter_batches(BATCH_ROWS, columns=names):
         yield pa.RecordBatch.from_arrays(
             [batch.column(n).cast(SOURCE_COLUMNS[n]) for n in names], names=names

@@ -1,4 +1,4 @@
-"""The command line's work on one split of input; the same functions run here and on Spark's workers."""
+"""The command line's work on one split of input, here or on one of Spark's workers."""
 
 from __future__ import annotations
 

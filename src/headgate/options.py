@@ -73,7 +73,7 @@ def build(cls: type[T], given: Mapping[str, Any]) -> T:
 def _convert(name: str, value: Any, hint: Any) -> Any:
     if isinstance(hint, types.UnionType):
         hint = next(t for t in typing.get_args(hint) if t is not type(None))
-    if value is None or isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+    if value is None or (isinstance(value, hint) and not (hint is int and value in (True, False))):
         return value
     text = str(value).strip()
     if hint is bool and text.lower() in ("true", "false"):

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 
 from headgate.errors import DecodeError
-from headgate.strict_json import members, parse
+from headgate.strict_json import escape_control_characters, members, parse
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\n]*|[{}\[\]]', re.DOTALL)
-_COMMENT_OR_STRING = re.compile(rb'("(?:[^"\\]|\\.)*")|//[^\n]*', re.DOTALL)
-_TRAILING_COMMA = re.compile(rb'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
-_CONTROL = {b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t"}
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|//[^\n]*|[{}\[\]]', re.DOTALL)
+_COMMENT = re.compile(rb'("(?:[^"\\]|\\.)*"?)|//[^\n]*', re.DOTALL)
+_TRAILING_COMMA = re.compile(rb'("(?:[^"\\]|\\.)*"?)|,(?=\s*[}\]])', re.DOTALL)
 
 
 def messages_in(text: bytes) -> Iterator[bytes]:
@@ -37,19 +36,17 @@ def as_json(printed: bytes) -> bytes:
     """Strict JSON where comments, trailing commas or line breaks in strings are all that is wrong.
 
     >>> as_json(b'{"sql": "a\\nb", // why\\n}')
-    b'{"sql": "a\\\\nb" \\n}'
+    b'{"sql": "a\\\\u000ab" \\n}'
     """
     if _is_json(printed):
         return printed
-    text = _COMMENT_OR_STRING.sub(lambda m: _escaped(m.group(1)) if m.group(1) else b"", printed)
-    text = _TRAILING_COMMA.sub(lambda m: m.group(1) or b"", text).strip()
+    text = _COMMENT.sub(_kept, printed)
+    text = escape_control_characters(_TRAILING_COMMA.sub(_kept, text).strip())
     return text if _is_json(text) else printed
 
 
-def _escaped(string: bytes) -> bytes:
-    for raw, escape in _CONTROL.items():
-        string = string.replace(raw, escape)
-    return string
+def _kept(found: re.Match[bytes]) -> bytes:
+    return found.group(1) or b""
 
 
 def _is_json(text: bytes) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.event import Event, Message
+from headgate.event import Event, Message, Types
 from headgate.values import EPOCH
 
 _encode = msgspec.json.Encoder().encode
@@ -49,7 +49,7 @@ def as_dict(event: Event, message: Message = _NOWHERE) -> dict[str, Any]:
         "key": None if event.key is None else list(event.key),
         "before": event.before,
         "after": event.after,
-        "types": event.types and {n: _present(t._asdict()) for n, t in event.types.items()},
+        "types": _types(event.types),
         "ddl": event.ddl,
         "commit_ts": event.commit_ts,
         "event_time": iso(event.event_time),
@@ -71,6 +71,10 @@ def line(event: Event, message: Message = _NOWHERE) -> bytes:
     b'{"kind":"heartbeat","event_time":"1970-01-01T00:00:00.000Z"}\\n'
     """
     return _encode(as_dict(event, message)) + b"\n"
+
+
+def _types(types: Types | None) -> dict[str, Any] | None:
+    return types and {name: _present(type_._asdict()) for name, type_ in types.items()}
 
 
 def _present(columns: dict[str, Any]) -> dict[str, Any]:

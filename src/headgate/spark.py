@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,7 +51,7 @@ def decode(df: DataFrame, format: str = "auto", **options: Any) -> DataFrame:
     limit = most_bytes_of(options)
     messages = message_columns(df)
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with no_garbage_collection():
             yield from decode_batches(batches, codec(format, **options), limit)
 
@@ -72,23 +72,25 @@ def decoder(format: str = "auto", **options: Any) -> Callable[[DataFrame], DataF
 def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
     """The rows of one table, typed: one row per image.
 
-    `table` is `database.table` (or `table`, of any database), `schema` the columns in Spark's types. Beside them:
-    `_change_type` (insert, delete, update_preimage, update_postimage), `_commit_version`, `_commit_timestamp`,
-    and `_misfits`: null, or the texts that do not fit their column's type, by column.
+    `table` is `database.table` (or `table`, of any database), `schema` its columns in Spark's types.
+    Beside them: `_change_type` (insert, delete, update_preimage, update_postimage),
+    `_commit_version`, `_commit_timestamp`, and `_misfits`: null, or the texts that do not fit
+    their column's type, by column.
 
     >>> orders = rows(events, "shop.orders", "id BIGINT, amount DECIMAL(12,2)")  # doctest: +SKIP
     """
-    fields = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    fields = parse_schema(schema)
     arrow = typed_schema([(f.name, arrow_type(f.name, f.dataType)) for f in fields])
-    out = StructType([*fields, *StructType.fromDDL(CHANGE_DDL)])
+    out = StructType([*fields, *parse_schema(CHANGE_DDL)])
     wanted = table_of(table)
     fresh = events.__dict__.get("_headgate")
     if fresh is not None:
         # Straight from the message: building and shipping event columns would double the cost.
+        messages: DataFrame
         messages, format, options = fresh
         limit = most_bytes_of(options)
 
-        def decode_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def decode_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with no_garbage_collection():
                 decode_one = codec(format, **options)
                 for batch in batches:
@@ -97,7 +99,7 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
 
         return messages.mapInArrow(decode_rows, out)
 
-    def cast_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def cast_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             images = batch.column("image")
 
@@ -121,7 +123,9 @@ def image_rows(events: DataFrame, table: Table) -> DataFrame:
                 WHEN 'delete' THEN array('delete')
                 ELSE array('insert')
             END,
-            t -> struct(IF(t IN ('update_preimage', 'delete'), before, after) AS image, t AS change_type)
+            t -> struct(
+                IF(t IN ('update_preimage', 'delete'), before, after) AS image, t AS change_type
+            )
         ))
     """)
     exploded = events.where(chosen).select(image, "commit_ts", "event_time")
@@ -138,6 +142,13 @@ def message_columns(df: DataFrame) -> DataFrame:
     return df.select(
         *(F.col(n).cast(t).alias(n) for n, t in READ_COLUMNS.items() if n in df.columns)
     )
+
+
+def parse_schema(schema: str | StructType) -> StructType:
+    """A schema from its DDL text."""
+    if isinstance(schema, StructType):
+        return schema
+    return cast(StructType, StructType.fromDDL(schema))
 
 
 def table_of(name: str) -> Table:

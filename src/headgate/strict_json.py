@@ -28,6 +28,8 @@ members = reader(dict[str, Raw])
 _string = msgspec.json.Decoder(str)
 _LITERALS = {b"null": None, b"true": "1", b"false": "0"}
 
+_TEXT = re.compile(rb'"(?:[^"\\]|\\[^\x00-\x1f])*"?')
+_CONTROL = re.compile(rb"[\x00-\x1f]")
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -91,3 +93,18 @@ def exact_text(raw: Raw) -> str | None:
     if sent in _LITERALS:
         return _LITERALS[sent]
     return parse(_string, sent) if sent[:1] == b'"' else sent.decode()
+
+
+def escape_control_characters(value: bytes) -> bytes:
+    """Escape raw line breaks and the like inside strings, as Tencent's DDL messages have them.
+
+    >>> escape_control_characters(b'{"sql": "a\\nb"\\n}')
+    b'{"sql": "a\\\\u000ab"\\n}'
+    """
+    if not _CONTROL.search(value):
+        return value
+    return _TEXT.sub(lambda string: _CONTROL.sub(_escape, string.group()), value)
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % found.group()[0]

@@ -108,7 +108,9 @@ def typed_batch(
             misfits.setdefault(row, {})[field.name] = text
     rows = len(change[0])
     reported = (
-        text_maps([misfits.get(row) for row in range(rows)]) if misfits else pa.nulls(rows, TEXT_MAP)
+        text_maps([misfits.get(row) for row in range(rows)])
+        if misfits
+        else pa.nulls(rows, TEXT_MAP)
     )
     return pa.RecordBatch.from_arrays([*columns, reported, *change], schema=schema)
 

@@ -91,11 +91,12 @@ def plain(number: str) -> str:
         return number
     digits = whole + fraction
     point = len(whole) + int(exponent_text)
+    minus = "-" if sign == "-" else ""
     if point <= 0:
-        return f"{'-' if sign == '-' else ''}0.{'0' * -point}{digits}"
+        return f"{minus}0.{'0' * -point}{digits}"
     if point >= len(digits):
-        return f"{'-' if sign == '-' else ''}{(digits + '0' * (point - len(digits))).lstrip('0') or '0'}"
-    return f"{'-' if sign == '-' else ''}{digits[:point].lstrip('0') or '0'}.{digits[point:]}"
+        return minus + ((digits + "0" * (point - len(digits))).lstrip("0") or "0")
+    return f"{minus}{digits[:point].lstrip('0') or '0'}.{digits[point:]}"
 
 
 @lru_cache(maxsize=4096)

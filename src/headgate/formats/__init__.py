@@ -28,6 +28,7 @@ class Sniffed(NamedTuple):
     key: bytes | None
     members: Mapping[str, Raw]
 
+
 MODULES = {
     "canal-json": "canal_json",
     "open-protocol": "open_protocol",
@@ -126,4 +127,3 @@ def describe_options(format: Format) -> list[dict[str, Any]]:
         }
         for f in dataclasses.fields(format.options)
     ]
-

@@ -22,7 +22,7 @@ from headgate.formats import Decode, Format, Sniffed, oms_values
 from headgate.formats.oms_values import TypedConverters
 from headgate.limits import MAX_EVENTS_PER_MESSAGE
 from headgate.options import CommonOptions, option
-from headgate.strict_json import Int64, Number, Raw, parse, reader
+from headgate.strict_json import Int64, Number, Raw, escape_control_characters, parse, reader
 from headgate.values import Convert, Converters, micros
 
 ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
@@ -44,8 +44,6 @@ CACHED_PLAN_BYTES = 64 * 1024
 
 NULL = Raw(b"null")
 # The last quote is optional, so that a text that ends too early is not searched again and again.
-_STRING = re.compile(rb'"(?:[^"\\]|\\[^\x00-\x1f])*"?')
-_CONTROL = re.compile(rb"[\x00-\x1f]")
 _JSON_FUNCTION = re.compile(r"JSON_[A-Z_]+\(")
 
 
@@ -120,9 +118,8 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
         return values.latin1_bytes
     if base == "enum":
         return values.enum_label(mysql_type)
-    if base == "set" and (named := values.set_labels(mysql_type)):
-        # `isdigit` is true of characters such as ² that `int` refuses.
-        return lambda mask: named(mask) if mask.isascii() else mask
+    if base == "set":
+        return values.set_labels(mysql_type)
     if base == "timestamp":
         return to_utc
     return None
@@ -131,6 +128,9 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
 class Plan(msgspec.Struct):
     """What the type maps of a message mean for its rows; made once per distinct pair of maps."""
 
+    mysql_type: Raw
+    sql_type: Raw
+    pk_names: Raw
     key: tuple[str, ...] | None
     types: Types | None
     text: Converters
@@ -141,27 +141,41 @@ class Plan(msgspec.Struct):
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
     plans: dict[tuple[bytes, bytes, bytes], Plan] = {}
+    latest: dict[str | None, Plan] = {}
     to_utc = values.utc(options.timezone)
     decompress = decompressor(options.compression, options.max_message_bytes)
     typed = dialect in ("oms", "tencent")
 
-    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
-        if value is None:
-            return [Event("tombstone", format="canal-json", dialect=dialect)]
-        value = decompress(value)
-        message = read(value, typed)
-        name = dialect or dialect_of(message, value, options.strict)
-        op = ROW_OPS.get(message.type)
-        if op is None or message.isDdl or (message.data is None and message.old is None):
-            return [other(message, name, op)]
+    def plan_of(message: Envelope) -> Plan:
         told = bytes(message.mysqlType), bytes(message.sqlType), bytes(message.pkNames)
         plan = plans.get(told)
         if plan is None:
             plan = make_plan(*told, to_utc)
             if len(plans) > 10_000:  # TiCDC writes mysqlType in random order
                 plans.clear()
+                latest.clear()
             if sum(map(len, told)) <= CACHED_PLAN_BYTES:
-                plans[told] = plan
+                plans[told] = latest[message.table] = plan
+        return plan
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is None:
+            return [Event("tombstone", format="canal-json", dialect=dialect)]
+        if value[:1] != b"{":
+            value = decompress(value)
+        message = read(value, typed)
+        name = dialect or dialect_of(message, value, options.strict)
+        op = ROW_OPS.get(message.type)
+        if op is None or message.isDdl or (message.data is None and message.old is None):
+            return [other(message, name, op)]
+        plan = latest.get(message.table)
+        if (
+            plan is None
+            or plan.mysql_type != message.mysqlType
+            or plan.sql_type != message.sqlType
+            or plan.pk_names != message.pkNames
+        ):
+            plan = plan_of(message)
         event = Event(
             "row",
             op,
@@ -210,7 +224,10 @@ def as_text(event: Event, message: Any, value: bytes, converters: TypedConverter
         for name, function in converters:
             sent = image.get(name)
             if sent is not None:
-                image[name] = function(sent)
+                try:
+                    image[name] = function(sent)
+                except DecodeError as error:
+                    raise error.in_column(name) from None
     if not all(values.textify(image) for image in images):
         keep_exact(message, value)
 
@@ -258,21 +275,6 @@ def read(value: bytes, typed: bool) -> Any:
         return parse(_typed_rows, escaped)
 
 
-def escape_control_characters(value: bytes) -> bytes:
-    """Escape raw line breaks and the like inside strings, as Tencent's DDL messages have them.
-
-    >>> escape_control_characters(b'{"sql": "a\\nb"\\n}')
-    b'{"sql": "a\\\\u000ab"\\n}'
-    """
-    if not _CONTROL.search(value):
-        return value
-    return _STRING.sub(lambda string: _CONTROL.sub(_escape, string.group()), value)
-
-
-def _escape(found: re.Match[bytes]) -> bytes:
-    return b"\\u%04x" % found.group()[0]
-
-
 def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
     """Whose message this is; `strict` refuses to guess."""
     if message.tidb is not None or message.type == "TIDB_WATERMARK":
@@ -296,15 +298,17 @@ def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
 
 def make_plan(mysql_type: bytes, sql_type: bytes, pk_names: bytes, to_utc: Convert | None) -> Plan:
     """Join the two type maps, and choose a converter for each column that needs one."""
+    told = Raw(mysql_type), Raw(sql_type), Raw(pk_names)
     names = parse(_names, pk_names)
     key = None if names is None else tuple(names)
     mysql = parse(_mysql_types, mysql_type) or {}
     jdbc = parse(_sql_types, sql_type) or {}
     if not mysql and not jdbc:
-        return Plan(key, None, [], [], [])
+        return Plan(*told, key, None, [], [], [])
     types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in mysql | jdbc}
     named = [(n, t) for n, t in mysql.items() if t]
     return Plan(
+        *told,
         key,
         types,
         [(n, c) for n, t in named if (c := text_converter(t, to_utc))],

@@ -207,12 +207,7 @@ def unsigned(value: Any) -> str:
     """
     if value.__class__ is int and -(2**63) <= value < 0:
         return str(value + 2**64)
-    return decimal(0)(value) if value.__class__ is str else str(value)
-
-
-def unsigned_text(value: Any) -> str:
-    """OMS's BIGINT UNSIGNED: a number, or its digits as text where it is beyond int64."""
-    return str(value)
+    return decimal(0)(value)
 
 
 def little_endian_bits(value: Any) -> str:
@@ -329,7 +324,7 @@ def converter(told: Told, options: ValueOptions) -> Convert | None:
         return decimal_digits if as_text else decimal(scale)
     if base == "bigint" and "unsigned" in told.mysql.lower():
         if told.oms:
-            return unsigned_text
+            return decimal_digits  # text where it is beyond int64
         return decimal(0) if options.bigint_unsigned_handling_mode == "precise" else unsigned
     if base == "bit":
         return hex_bits if told.oms else little_endian_bits

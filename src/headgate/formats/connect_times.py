@@ -158,7 +158,7 @@ def zoned_text(value: Any, digits: int | None = None) -> str:
     if value.__class__ is not str:
         raise DecodeError("wrong-type", "a TIMESTAMP column does not hold text", "check `columns`")
     text = utc_text(value)
-    if digits and len(text) < 20 + digits:
+    if digits and text[10:11] == " " and 19 <= len(text) < 20 + digits:
         text = (text if "." in text else text + ".").ljust(20 + digits, "0")
     return text
 

@@ -40,7 +40,9 @@ Converters = list[tuple[str, Convert]]
 SOURCE_TYPE = "__debezium.source.column.type"
 SOURCE_LENGTH = "__debezium.source.column.length"
 SOURCE_SCALE = "__debezium.source.column.scale"
-MOST_PLANS = 10_000
+MOST_PLANS = 1_000
+MOST_SCHEMA_BYTES = 256 * 1024
+"""A longer schema is read each time, so that what is kept stays bounded."""
 
 
 class Field(msgspec.Struct, gc=False):
@@ -49,7 +51,7 @@ class Field(msgspec.Struct, gc=False):
     type: str
     field: str | None = None
     name: str | None = None
-    parameters: dict[str, str | None] | None = None
+    parameters: dict[str, str | int | None] | None = None
     fields: list[Field] | None = None
 
 
@@ -66,9 +68,10 @@ _schema = reader(Field | None)
 
 def number(field: Field, parameter: str, default: int | None = None) -> int | None:
     """A whole number among a field's parameters."""
-    given = (field.parameters or {}).get(parameter)
-    if given is None:
+    sent = (field.parameters or {}).get(parameter)
+    if sent is None:
         return default
+    given = str(sent)
     if not given.removeprefix("-").isdecimal() or len(given) > 9:
         raise DecodeError(
             "invalid-value",
@@ -147,7 +150,7 @@ def labelled(base: str) -> Callable[[Field], str]:
 
     def name(field: Field) -> str:
         allowed = (field.parameters or {}).get("allowed")
-        return f"{base}({_quoted(allowed)})" if allowed else base
+        return f"{base}({_quoted(str(allowed))})" if allowed else base
 
     return name
 
@@ -224,7 +227,7 @@ def source_type(field: Field) -> str | None:
     sent = (field.parameters or {}).get(SOURCE_TYPE)
     if not sent:
         return None
-    base, space, rest = sent.lower().partition(" ")
+    base, space, rest = str(sent).lower().partition(" ")
     if base in ("enum", "set"):
         return labelled(base)(field)
     length, scale = number(field, SOURCE_LENGTH), number(field, SOURCE_SCALE)
@@ -319,10 +322,12 @@ def planner(
         told = (schema, oms, database, table) if by_table else (schema, oms, None, None)
         found = plans.get(told)
         if found is None:
+            own = for_table(columns, database, table)
+            found = make_plan(schema, own, oms, options, column)
             if len(plans) >= MOST_PLANS:
                 plans.clear()
-            own = for_table(columns, database, table)
-            found = plans[told] = make_plan(schema, own, oms, options, column)
+            if len(schema) <= MOST_SCHEMA_BYTES:
+                plans[told] = found
         return found
 
     return plan

@@ -7,7 +7,6 @@ differ from the wire: docs/formats/debezium.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,13 @@ from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.connect_columns import ValueOptions
-from headgate.formats.connect_values import convert, planner, to_text
+from headgate.formats.connect_values import (
+    MOST_PLANS,
+    MOST_SCHEMA_BYTES,
+    convert,
+    planner,
+    to_text,
+)
 from headgate.formats.debezium_auxiliary import decode_auxiliary, shape
 from headgate.formats.debezium_source import (
     MYSQL_LIKE,
@@ -45,7 +50,6 @@ OPS |= {code.upper(): op for code, op in OPS.items()}
 HEARTBEAT = "HEARTBEAT"
 NO_SCHEMA = b"null"
 MOST_EXTRAS = 10_000
-MOST_BEGINNINGS = 1_000
 _SCHEMA_FIRST, _PAYLOAD = b'{"schema":', b',"payload":'
 UNAVAILABLE = "__debezium_unavailable_value"
 UNAVAILABLE_BYTES = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
@@ -97,7 +101,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
             return [tombstone(key, "debezium", dialect)]
-        schema, envelope, wrapped = read(value)
+        schema, envelope, wrapped, rest = read(value)
         if envelope is None:
             return [tombstone(key, "debezium", dialect)]
         op = OPS.get(envelope.op or "")
@@ -144,40 +148,48 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             or (envelope.ts_ns and envelope.ts_ns % 1000)
         ):
             complete(event, envelope, source, value, wrapped)
-        if may_be_unavailable(value, plan.types is not None):
+        if may_be_unavailable(rest, plan.types is not None):
             event.extra = {**(event.extra or {}), **unavailable(event)} or None
         return [event]
 
     return decode
 
 
-def make_reader() -> Callable[[bytes], tuple[bytes, Envelope | None, bool]]:
-    """A function from a message to its schema's bytes, its envelope, and whether it was wrapped.
+Read = tuple[bytes, Envelope | None, bool, bytes]
+"""The schema's bytes, the envelope, whether it was wrapped, and the bytes that hold the images."""
+
+
+def make_reader() -> Callable[[bytes], Read]:
+    """A function that reads a message.
 
     Kafka's converter writes `{"schema":…,"payload":…}` with the same kilobytes of schema each time.
     What was read once as such a beginning is not read again.
     """
     beginnings: dict[bytes, bytes] = {}
 
-    def read(value: bytes) -> tuple[bytes, Envelope | None, bool]:
+    def read(value: bytes) -> Read:
         end = 0
         if value.startswith(_SCHEMA_FIRST) and value[-1:] == b"}":
             end = value.find(_PAYLOAD) + len(_PAYLOAD)
             schema = beginnings.get(value[:end])
             if schema is not None:
-                with suppress(DecodeError):  # read whole, it says better what is wrong
-                    return schema, parse(_envelope, value[end:-1]), True
+                payload = value[end:-1]
+                try:
+                    return schema, parse(_envelope, payload), True, payload
+                except DecodeError:
+                    end = 0  # the whole message says better what is wrong
         message = parse(_wire, value)
         if message is None:
-            return NO_SCHEMA, None, False
+            return NO_SCHEMA, None, False, value
         schema = bytes(message.schema)
         if message.payload is UNSET:
-            return schema, message, False
-        if end and value[:end] == _SCHEMA_FIRST + schema + _PAYLOAD:
-            if len(beginnings) >= MOST_BEGINNINGS:
+            return schema, message, False, value
+        known = _SCHEMA_FIRST + schema + _PAYLOAD
+        if value[:end] == known and end <= MOST_SCHEMA_BYTES:
+            if len(beginnings) >= MOST_PLANS:
                 beginnings.clear()
-            beginnings[value[:end]] = schema
-        return schema, message.payload, True
+            beginnings[known] = schema
+        return schema, message.payload, True, value
 
     return read
 

@@ -68,6 +68,7 @@ class RawSource(msgspec.Struct, gc=False):
 
 NO_SOURCE = Source()
 _raw_source = reader(RawSource)
+_json = msgspec.json.encode
 
 
 def moment(times: Any) -> int | None:
@@ -128,7 +129,8 @@ def position_of(source: Source) -> dict[str, str] | None:
     if source.thread is not None:
         position["thread"] = f"{source.thread}"
     if source.sequence is not None:
-        position["sequence"] = str(source.sequence)
+        sequence = source.sequence
+        position["sequence"] = sequence if isinstance(sequence, str) else _json(sequence).decode()
     return position or None
 
 

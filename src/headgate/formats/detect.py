@@ -7,10 +7,14 @@ from typing import Any
 
 from msgspec import Raw
 
+from headgate.compression import decompressor
 from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import MODULES, Decode, Sniffed, load, share
-from headgate.strict_json import members, parse
+from headgate.limits import MAX_MESSAGE_BYTES
+from headgate.strict_json import escape_control_characters, members, parse
+
+unpack = decompressor("auto", MAX_MESSAGE_BYTES)
 
 
 def candidates(key: bytes | None, value: bytes | None) -> list[str]:
@@ -20,9 +24,21 @@ def candidates(key: bytes | None, value: bytes | None) -> list[str]:
     ['canal-json']
     """
     framed = load("open-protocol").recognises(Sniffed(key, {}))
-    found: Mapping[str, Raw] = {} if framed or value is None else parse(members, value)
-    sniffed = Sniffed(key, found)
+    sniffed = Sniffed(key, {} if framed or value is None else members_of(value))
     return [name for name in MODULES if load(name).recognises(sniffed)]
+
+
+def members_of(value: bytes) -> Mapping[str, Raw]:
+    """The members of a message, seen through what TiCDC and Tencent do to JSON."""
+    value = unpack(value)
+    try:
+        found: Mapping[str, Raw] = parse(members, value)
+    except DecodeError as error:
+        escaped = escape_control_characters(value)
+        if error.code != "malformed-json" or escaped == value:
+            raise
+        found = parse(members, escaped)
+    return found
 
 
 def auto_decoder(options: Mapping[str, Any]) -> Decode:
@@ -48,7 +64,7 @@ def auto_decoder(options: Mapping[str, Any]) -> Decode:
 
 def unrecognised(value: bytes) -> DecodeError:
     """The error for a JSON object that no format claims; it names members, never values."""
-    names = ", ".join(shown(name, 40) for name in list(parse(members, value))[:8])
+    names = ", ".join(shown(name, 40) for name in list(members_of(value))[:8])
     return DecodeError(
         "unrecognised",
         f"no format has a message with the members {names or '(none)'}",
