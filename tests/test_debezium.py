@@ -17,7 +17,7 @@ from headgate.codec import decode_message
 from headgate.errors import DecodeError, UsageError
 from headgate.event import Event
 from headgate.formats import decoder
-from headgate.formats.connect_columns import (
+from headgate.formats.parts.connect_columns import (
     base64_decimal,
     declared,
     for_table,
@@ -26,7 +26,7 @@ from headgate.formats.connect_columns import (
     unsigned,
     url_safe,
 )
-from headgate.formats.connect_times import (
+from headgate.formats.parts.connect_times import (
     MICROS,
     MILLIS,
     NANOS,
@@ -36,7 +36,7 @@ from headgate.formats.connect_times import (
     date_text,
     utc_text,
 )
-from headgate.formats.debezium_auxiliary import statement_op
+from headgate.formats.parts.debezium_auxiliary import statement_op
 from headgate.limits import MAX_MESSAGE_BYTES
 from headgate.render import as_dict
 

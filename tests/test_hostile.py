@@ -123,7 +123,8 @@ def test_random_bytes_never_raise(name: str, value: bytes, key: bytes | None) ->
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
 MEMBERS = sorted(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import Sniffed, decoder, load
-from headgate.formats import oms_values as oms
+from headgate.formats.parts import oms_values as oms
 from headgate.strict_json import Number, members
 
 CASES = Path(__file__).parent / "cases"

@@ -51,9 +51,10 @@ def snappy(value: bytes, most_bytes: int) -> bytes:
         raise _broken("Snappy")
     _bounded(value, length, most_bytes)
     try:
-        return pa.decompress(value, decompressed_size=length, codec="snappy", asbytes=True)
+        body: bytes = pa.decompress(value, decompressed_size=length, codec="snappy", asbytes=True)
     except (OSError, pa.ArrowException):
         raise _broken("Snappy") from None
+    return body
 
 
 def _bounded(body: bytes, length: int, most_bytes: int) -> bytes:

@@ -63,7 +63,7 @@ def build(cls: type[T], given: Mapping[str, Any]) -> T:
             raise unknown_name("option", raw_name, map(spelled, known))
         values[name] = _convert(spelled(name), value, hints[name])
         choices = known[name].metadata["choices"]
-        if choices and values[name] not in choices:
+        if choices and values[name] is not None and values[name] not in choices:
             raise UsageError(
                 f"option {spelled(name)} cannot be {value!r}; it is one of: {', '.join(choices)}"
             )

@@ -11,7 +11,7 @@ import msgspec
 from headgate.event import Event, Message, Types
 from headgate.values import EPOCH
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=str).encode  # a Number is its digits
 _NOWHERE = Message(None)
 
 

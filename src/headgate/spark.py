@@ -72,7 +72,7 @@ def decoder(format: str = "auto", **options: Any) -> Callable[[DataFrame], DataF
 def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
     """The rows of one table, typed: one row per image.
 
-    `table` is `database.table` (or `table`, of any database), `schema` its columns in Spark's types.
+    `table` is `database.table`, or `table` of any database; `schema` its columns in Spark's types.
     Beside them: `_change_type` (insert, delete, update_preimage, update_postimage),
     `_commit_version`, `_commit_timestamp`, and `_misfits`: null, or the texts that do not fit
     their column's type, by column.

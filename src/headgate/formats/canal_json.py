@@ -18,8 +18,9 @@ from headgate import values
 from headgate.compression import COMPRESSIONS, decompressor
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
-from headgate.formats import Decode, Format, Sniffed, oms_values
-from headgate.formats.oms_values import TypedConverters
+from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.parts import oms_values
+from headgate.formats.parts.oms_values import TypedConverters
 from headgate.limits import MAX_EVENTS_PER_MESSAGE
 from headgate.options import CommonOptions, option
 from headgate.strict_json import Int64, Number, Raw, escape_control_characters, parse, reader

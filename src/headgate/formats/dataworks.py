@@ -13,7 +13,7 @@ import msgspec
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
-from headgate.formats.oms_values import (
+from headgate.formats.parts.oms_values import (
     IMAGES,
     Bare,
     TypedConverters,

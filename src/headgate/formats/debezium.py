@@ -16,16 +16,16 @@ from msgspec import UNSET, UnsetType
 from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
-from headgate.formats.connect_columns import ValueOptions
-from headgate.formats.connect_values import (
+from headgate.formats.parts.connect_columns import ValueOptions
+from headgate.formats.parts.connect_values import (
     MOST_PLANS,
     MOST_SCHEMA_BYTES,
     convert,
     planner,
     to_text,
 )
-from headgate.formats.debezium_auxiliary import decode_auxiliary, shape
-from headgate.formats.debezium_source import (
+from headgate.formats.parts.debezium_auxiliary import decode_auxiliary, shape
+from headgate.formats.parts.debezium_source import (
     MYSQL_LIKE,
     NO_SOURCE,
     WRAPPER,

@@ -15,11 +15,11 @@ import msgspec
 from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed, debezium
-from headgate.formats.connect_columns import ValueOptions
-from headgate.formats.connect_values import convert, planner, to_text
-from headgate.formats.debezium_auxiliary import shape
-from headgate.formats.debezium_source import WRAPPER, Times, flag, key_names, moment
-from headgate.formats.debezium_source import tombstone as null_value
+from headgate.formats.parts.connect_columns import ValueOptions
+from headgate.formats.parts.connect_values import convert, planner, to_text
+from headgate.formats.parts.debezium_auxiliary import shape
+from headgate.formats.parts.debezium_source import WRAPPER, Times, flag, key_names, moment
+from headgate.formats.parts.debezium_source import tombstone as null_value
 from headgate.options import option
 from headgate.strict_json import members, parse, reader
 
@@ -112,6 +112,10 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if options.strict and dialect is None:
             refuse_guess(layout, schema)
         told = {short: row.pop(n) for n, short in layout.meta.items()}
+        if not row:
+            raise DecodeError(
+                "missing-member", "the row has no columns", "check that the format is right"
+            )
         database, table = place(told, topic if not oms else None, options)
         plan = plan_of(schema, oms, database, table)
         event = Event(

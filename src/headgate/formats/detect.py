@@ -48,9 +48,11 @@ def auto_decoder(options: Mapping[str, Any]) -> Decode:
     strict = shared["canal-json"].strict
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is not None and value.strip() == b"null":
+            value = None  # Kafka Connect's tombstone without schemas
         found = candidates(key, value)
         if not found:
-            if value is None or value.strip() == b"null":
+            if value is None:
                 return decoders["debezium"](key, value, topic)
             raise unrecognised(value)
         if strict and len(found) > 1:

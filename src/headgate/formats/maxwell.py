@@ -19,7 +19,7 @@ from headgate import values
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
-from headgate.formats.connect_columns import DECIMALS, declared, for_table
+from headgate.formats.parts.connect_columns import DECIMALS, declared, for_table
 from headgate.options import CommonOptions, option
 from headgate.strict_json import Int64, Number, Raw, members, parse, reader
 from headgate.values import Convert, micros

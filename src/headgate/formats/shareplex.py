@@ -17,7 +17,7 @@ import msgspec
 from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
-from headgate.formats.oms_values import Bare, bare_text, ddl_op, sequence, unknown
+from headgate.formats.parts.oms_values import Bare, bare_text, ddl_op, sequence, unknown
 from headgate.options import CommonOptions
 from headgate.strict_json import Int64, Raw, parse, reader
 from headgate.values import EPOCH

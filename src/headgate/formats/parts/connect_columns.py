@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from headgate import values
 from headgate.errors import DecodeError, UsageError, unknown_name
-from headgate.formats.connect_times import (
+from headgate.formats.parts.connect_times import (
     MICROS,
     MILLIS,
     NANOS,

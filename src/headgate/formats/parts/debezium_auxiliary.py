@@ -10,7 +10,7 @@ import msgspec
 
 from headgate.errors import DecodeError, shown
 from headgate.event import Event
-from headgate.formats.debezium_source import (
+from headgate.formats.parts.debezium_source import (
     NO_SOURCE,
     Millis,
     Source,

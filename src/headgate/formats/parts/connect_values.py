@@ -9,7 +9,7 @@ import msgspec
 
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Types
-from headgate.formats.connect_columns import (
+from headgate.formats.parts.connect_columns import (
     Told,
     ValueOptions,
     base64_decimal,
@@ -20,9 +20,10 @@ from headgate.formats.connect_columns import (
     for_table,
     hexadecimal,
     little_endian_bits,
+    precision,
     text,
 )
-from headgate.formats.connect_times import (
+from headgate.formats.parts.connect_times import (
     MICROS,
     MILLIS,
     NANOS,
@@ -250,7 +251,7 @@ def field_converter(
 ) -> Convert | None:
     """What makes canonical text of a field: its semantic name decides, then its MySQL type."""
     if field.name in CONVERTERS:
-        return CONVERTERS[field.name](field)
+        return CONVERTERS[field.name](propagated(field, told))
     wire = field.type.lower()
     mysql = told or source_type(field)
     if mysql and not field.name and wire not in ("array", "map", "struct"):
@@ -261,6 +262,15 @@ def field_converter(
     if wire == "bytes":
         return hexadecimal if oms else base64_text
     return oms_string if oms and wire == "string" else None
+
+
+def propagated(field: Field, told: str | None) -> Field:
+    """A field with the type that the option `columns` tells, where the connector tells none."""
+    if told is None or source_type(field) is not None:
+        return field
+    length, _ = precision(told)
+    parameters = {SOURCE_TYPE: told, SOURCE_LENGTH: str(length or 0)}
+    return msgspec.structs.replace(field, parameters={**(field.parameters or {}), **parameters})
 
 
 def row_fields(schema: Field) -> list[Field]:

@@ -1,0 +1,1 @@
+"""What several codecs share: Kafka Connect values, OMS values, Debezium's other messages."""
