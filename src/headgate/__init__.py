@@ -1,7 +1,7 @@
 """Headgate: the change-data-capture layer for Apache Spark.
 
->>> import headgate
->>> events = headgate.decode(df, format="auto")  # doctest: +SKIP
+`headgate.decode(df)` turns messages into change events, `headgate.rows` events into typed rows;
+`headgate.formats.decoder` decodes one message without Spark.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ SETTINGS = {
 def session(master: str | None = None, **settings: str) -> SparkSession:
     """A session for decoding; workers use this Python.
 
-    >>> spark = session("local[2]")  # doctest: +SKIP
+    >>> session("local[2]").conf.get("spark.sql.session.timeZone")
+    'UTC'
     """
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise UsageError("Spark needs a JDK (17 or newer) and none was found; install one")
