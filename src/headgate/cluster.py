@@ -17,7 +17,7 @@ from headgate.errors import UsageError
 from headgate.files import STDIN, Split, splits
 from headgate.jobs import DEAD_SCHEMA, decoded
 from headgate.session import session
-from headgate.spark import EVENT_DDL, no_garbage_collection
+from headgate.spark import EVENT_DDL, fast_worker
 
 Work = Callable[[Split], Iterator[pa.RecordBatch]]
 ROWS = 1_000
@@ -88,7 +88,7 @@ def over_splits(
     """A DataFrame whose n-th partition is made from the n-th split."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with no_garbage_collection():
+        with fast_worker():
             for batch in batches:
                 for index in batch.column("id").to_pylist():
                     yield from one(index)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo
 from msgspec.json import encode as encode_json
 
 from headgate.errors import DecodeError
-from headgate.event import Image
 from headgate.limits import MAX_PLAIN_EXPONENT
-from headgate.strict_json import Number
+from headgate.strict_json import Number, Raw, exact_text
 
 Convert = Callable[[str], str]
-Converters = list[tuple[str, Convert]]
+Converters = Sequence[tuple[str, Convert]]
+TypedConverters = Sequence[tuple[str, Callable[[Any], Any]]]
 
 EPOCH = datetime(1970, 1, 1)
 YEAR_ONE = -62_135_596_800_000_000
@@ -36,37 +36,53 @@ def base_type(mysql_type: str) -> str:
     return re.split(r"[(\s]", mysql_type.strip().lower(), maxsplit=1)[0]
 
 
-def textify(image: dict[str, Any]) -> bool:
-    """Turn a row's JSON scalars into canonical text, in place; False where one is nested.
+def to_text(image: dict[str, Any], numbers: list[str], booleans: list[str]) -> bool:
+    """Turn numbers and true/false into text, in place, and note which; True where one is nested.
 
-    >>> row = {"a": 18446744073709551615, "b": Number("1.10"), "c": True, "d": None}
-    >>> textify(row), row
-    (True, {'a': '18446744073709551615', 'b': '1.10', 'c': '1', 'd': None})
+    >>> row, numbers, booleans = {"a": 18446744073709551615, "b": "x", "c": True, "d": None}, [], []
+    >>> to_text(row, numbers, booleans), row
+    (False, {'a': '18446744073709551615', 'b': 'x', 'c': '1', 'd': None})
+    >>> numbers, booleans
+    (['a'], ['c'])
     """
+    nested = False
     for name, value in image.items():
         kind = value.__class__
-        if kind is str or value is None or kind is Number:
+        if kind is str:
             continue
         if kind is int:
-            image[name] = str(value)
+            image[name] = f"{value}"
+            numbers.append(name)
+        elif value is None:
+            continue
+        elif kind is Number:
+            numbers.append(name)
         elif kind is bool:
             image[name] = "1" if value else "0"
+            booleans.append(name)
         else:
-            return False
-    return True
+            nested = True
+    return nested
 
 
-def bare_names(image: dict[str, Any]) -> str | None:
-    """Which columns came as bare numbers, as a JSON array; for formats that send no types.
+def exact_nested(image: dict[str, Any], sent: Mapping[str, Raw]) -> None:
+    """Give objects and arrays the very text that was sent, in place."""
+    for name, value in image.items():
+        if value.__class__ is dict or value.__class__ is list:
+            image[name] = exact_text(sent[name])
 
-    >>> bare_names({"id": 1, "name": "x"})
-    '["id"]'
+
+@lru_cache(maxsize=4096)
+def names_json(names: tuple[str, ...]) -> str:
+    """Column names as a JSON array, each once; cached, because every message repeats them.
+
+    >>> names_json(("id", "amount", "id"))
+    '["id","amount"]'
     """
-    found = [n for n, v in image.items() if v.__class__ is int or v.__class__ is Number]
-    return encode_json(found).decode() if found else None
+    return encode_json(list(dict.fromkeys(names))).decode()
 
 
-def convert(image: Image, converters: Converters) -> None:
+def convert(image: dict[str, Any], converters: TypedConverters) -> None:
     """Apply each converter to its column, in place, where the column is there and not NULL."""
     for name, function in converters:
         value = image.get(name)
@@ -213,21 +229,6 @@ def utc(zone_name: str) -> Convert | None:
         return f"{at:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")
 
     return convert
-
-
-def epoch_seconds(value: str) -> str:
-    """UTC TIMESTAMP text from seconds since the epoch with any number of fraction digits.
-
-    >>> epoch_seconds("1606233662.012345"), epoch_seconds("0000-00-00 00:00:00")
-    ('2020-11-24 16:01:02.012345', '0000-00-00 00:00:00')
-    """
-    whole, dot, fraction = value.partition(".")
-    if not whole.lstrip("-").isdigit() or len(whole) > 15 or (fraction and not fraction.isdigit()):
-        return value
-    try:
-        return f"{EPOCH + timedelta(seconds=int(whole))}{dot}{fraction}"
-    except OverflowError:
-        return value
 
 
 def spaced(value: str) -> str:

@@ -23,7 +23,7 @@ from headgate.formats.parts import oms_values
 from headgate.formats.parts.oms_values import TypedConverters
 from headgate.limits import MAX_EVENTS_PER_MESSAGE
 from headgate.options import CommonOptions, option
-from headgate.strict_json import Int64, Number, Raw, escape_control_characters, parse, reader
+from headgate.strict_json import Int64, Raw, escape_control_characters, parse, reader
 from headgate.values import Convert, Converters, micros
 
 ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
@@ -218,35 +218,19 @@ def event_time(message: Envelope, dialect: str) -> int | None:
 
 def as_text(event: Event, message: Any, value: bytes, converters: TypedConverters) -> None:
     """Turn bare values into text, in place; note which were bare where no types say it."""
-    images = [row for row in (message.data or []) + (message.old or []) if row is not None]
-    if event.types is None:
-        describe_bare(event, images)
-    for image in images:
-        for name, function in converters:
-            sent = image.get(name)
-            if sent is not None:
-                try:
-                    image[name] = function(sent)
-                except DecodeError as error:
-                    raise error.in_column(name) from None
-    if not all(values.textify(image) for image in images):
+    numbers: list[str] = []
+    booleans: list[str] = []
+    nested = False
+    for image in (message.data or []) + (message.old or []):
+        if image is not None:
+            values.convert(image, converters)
+            nested |= values.to_text(image, numbers, booleans)
+    if nested:
         keep_exact(message, value)
-
-
-def describe_bare(event: Event, images: list[dict[str, Any]]) -> None:
-    """Note which columns came as bare numbers or booleans in any row."""
-    numbers: dict[str, None] = {}
-    booleans: dict[str, None] = {}
-    for image in images:
-        for name, value in image.items():
-            kind = value.__class__
-            if kind is int or kind is Number:
-                numbers[name] = None
-            elif kind is bool:
-                booleans[name] = None
-    for label, names in (("numbers", numbers), ("booleans", booleans)):
-        if names:
-            event.extra = {**(event.extra or {}), label: encode_json(list(names)).decode()}
+    if event.types is None:
+        for label, names in (("numbers", numbers), ("booleans", booleans)):
+            if names:
+                event.extra = {**(event.extra or {}), label: values.names_json(tuple(names))}
 
 
 def mark_functions(events: list[Event], documents: list[str]) -> None:
@@ -404,10 +388,8 @@ def keep_exact(message: Any, value: bytes) -> None:
     exact = parse(_raw_rows, escape_control_characters(value))
     for images, raws in ((message.data, exact.data), (message.old, exact.old)):
         for image, raw in zip(images or (), raws or ()):
-            for name, sent in (image or {}).items():
-                if sent.__class__ is dict or sent.__class__ is list:
-                    image[name] = bytes(raw[name]).decode()
-            values.textify(image or {})
+            if image is not None:
+                values.exact_nested(image, raw)
 
 
 def other(message: Any, dialect: str, row_op: str | None) -> Event:

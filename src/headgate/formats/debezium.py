@@ -20,9 +20,7 @@ from headgate.formats.parts.connect_columns import ValueOptions
 from headgate.formats.parts.connect_values import (
     MOST_PLANS,
     MOST_SCHEMA_BYTES,
-    convert,
     planner,
-    to_text,
 )
 from headgate.formats.parts.debezium_auxiliary import decode_auxiliary, shape
 from headgate.formats.parts.debezium_source import (
@@ -43,7 +41,8 @@ from headgate.formats.parts.debezium_source import (
     source_moment,
     tombstone,
 )
-from headgate.strict_json import Raw, exact_text, members, parse, reader
+from headgate.strict_json import Raw, members, parse, reader
+from headgate.values import convert, exact_nested, to_text
 
 OPS = {"c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "truncate"}
 OPS |= {code.upper(): op for code, op in OPS.items()}
@@ -214,23 +213,16 @@ def images_to_text(envelope: Envelope, value: bytes, wrapped: bool) -> Bare:
         if old_booleans != booleans:
             booleans = list(dict.fromkeys(booleans + old_booleans))
     if nested:
-        exact_nested(envelope, unwrapped(value, wrapped))
+        exact_images(envelope, unwrapped(value, wrapped))
     return tuple(numbers), tuple(booleans)
 
 
-def exact_nested(envelope: Envelope, payload: bytes) -> None:
+def exact_images(envelope: Envelope, payload: bytes) -> None:
     """Give objects and arrays (geometry, vector) the very text that was sent."""
     exact = parse(_raw_images, payload)
     for image, raw in ((envelope.before, exact.before), (envelope.after, exact.after)):
         if image:
-            restore(image, raw)
-
-
-def restore(image: dict[str, Any], raw: dict[str, Raw]) -> None:
-    """Put the text that was sent in the place of each object and array."""
-    for name, value in image.items():
-        if value.__class__ is dict or value.__class__ is list:
-            image[name] = exact_text(raw[name])
+            exact_nested(image, raw)
 
 
 def extras() -> Any:

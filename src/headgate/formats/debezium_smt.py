@@ -16,12 +16,13 @@ from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed, debezium
 from headgate.formats.parts.connect_columns import ValueOptions
-from headgate.formats.parts.connect_values import convert, planner, to_text
+from headgate.formats.parts.connect_values import planner
 from headgate.formats.parts.debezium_auxiliary import shape
 from headgate.formats.parts.debezium_source import WRAPPER, Times, flag, key_names, moment
 from headgate.formats.parts.debezium_source import tombstone as null_value
 from headgate.options import option
 from headgate.strict_json import members, parse, reader
+from headgate.values import convert, exact_nested, to_text
 
 DELETED = "__deleted"
 KNOWN = {"op", "table", "db", "ts_ms", "ts_us", "ts_ns", "lsn"}
@@ -137,7 +138,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         numbers: list[str] = []
         booleans: list[str] = []
         if to_text(row, numbers, booleans):
-            debezium.restore(row, parse(members, payload))
+            exact_nested(row, parse(members, payload))
         if told.get(DELETED).__class__ is bool:
             booleans.append(DELETED)
         if schema == debezium.NO_SCHEMA:

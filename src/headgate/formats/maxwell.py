@@ -6,6 +6,7 @@ the wire: docs/formats/maxwell.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,6 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from msgspec.json import encode as encode_json
 
 from headgate import values
 from headgate.errors import DecodeError, shown
@@ -45,6 +45,7 @@ FULL_SYNC_TS = 1_600_000_000
 """What OMS writes as `ts` of every row of a full synchronization: not a time."""
 
 NULL = Raw(b"null")
+_MICROSECONDS = re.compile(r"[1-9][0-9]{9}\.[0-9]{6}")
 NO_COLUMNS: frozenset[str] = frozenset()
 OWN_NAMES = {"numbers", "booleans", "nested", "partial"}
 
@@ -225,10 +226,11 @@ def position_of(message: Wire) -> dict[str, str] | None:
     if message.xoffset is not None:
         position["xoffset"] = str(message.xoffset)
     if message.position is not None:
-        position["position"] = message.position
         file, _, offset = message.position.rpartition(":")
         if file and offset.isdigit() and offset.isascii():
             position["file"], position["pos"] = file, offset
+        else:
+            position["position"] = message.position
     if message.gtid:
         position["gtid"] = message.gtid
     server = message.server_id if message.serverId is None else message.serverId
@@ -272,6 +274,8 @@ def pushed_at(sent: object, extra: dict[str, str]) -> int | None:
     >>> pushed_at(Number("1700000000.000001"), {}), pushed_at(1700000000, {})
     (1700000000000001, 1700000000000000)
     """
+    if isinstance(sent, Number) and _MICROSECONDS.fullmatch(sent):
+        return int(sent.replace(".", ""))
     if not isinstance(sent, (str, int)):
         raise DecodeError("wrong-type", "push_ts is not a number", "check the producer")
     text = values.plain(str(sent))
@@ -332,24 +336,32 @@ def as_text(
 ) -> None:
     """Turn both images into text, in place, and note which columns were not JSON strings."""
     numbers: list[str] = []
-    others: list[tuple[str, str]] = []
-    textify(data, numbers, others, documents)
+    booleans: list[str] = []
+    nested = values.to_text(data, numbers, booleans)
     if old:
-        textify(old, numbers, others, documents)
-        numbers = list(dict.fromkeys(numbers))
-    if others:
-        nested = list(dict.fromkeys(n for n, kind in others if kind == "nested"))
-        booleans = list(dict.fromkeys(n for n, kind in others if kind == "booleans"))
-        if nested:
-            keep_exact(data, old, value, nested)
-            extra["nested"] = encode_json(nested).decode()
-            numbers, booleans = (
-                [n for n in names if n not in nested] for names in (numbers, booleans)
-            )
-        if booleans:
-            extra["booleans"] = encode_json(booleans).decode()
+        nested |= values.to_text(old, numbers, booleans)
+    if nested or documents:
+        exact = nested_names(data, documents) + nested_names(old or {}, documents)
+        if exact:
+            keep_exact(data, old, value, exact)
+            extra["nested"] = values.names_json(tuple(exact))
+            numbers = [n for n in numbers if n not in exact]
+            booleans = [n for n in booleans if n not in exact]
+    if booleans:
+        extra["booleans"] = values.names_json(tuple(booleans))
     if numbers:
-        extra["numbers"] = encode_json(numbers).decode()
+        extra["numbers"] = values.names_json(tuple(numbers))
+
+
+def nested_names(image: dict[str, Any], documents: frozenset[str]) -> list[str]:
+    """The columns that hold an object or array, or are known to hold JSON."""
+    return [
+        name
+        for name, sent in image.items()
+        if sent.__class__ is dict
+        or sent.__class__ is list
+        or (sent is not None and name in documents)
+    ]
 
 
 def keep_exact(
@@ -362,33 +374,6 @@ def keep_exact(
         for name in names:
             if image.get(name) is not None:
                 image[name] = bytes(raws[name]).decode()
-
-
-def textify(
-    image: dict[str, Any],
-    numbers: list[str],
-    others: list[tuple[str, str]],
-    documents: frozenset[str],
-) -> None:
-    """Turn scalars into text, in place, and tell the names of the columns that were not strings."""
-    for name, value in image.items():
-        kind = value.__class__
-        if value is None:
-            continue
-        if documents and name in documents:
-            others.append((name, "nested"))
-        elif kind is str:
-            continue
-        elif kind is int:
-            image[name] = str(value)
-            numbers.append(name)
-        elif kind is Number:
-            numbers.append(name)
-        elif kind is bool:
-            image[name] = "1" if value else "0"
-            others.append((name, "booleans"))
-        else:
-            others.append((name, "nested"))
 
 
 def read_typed(image: dict[str, Any], plan: Plan) -> None:

@@ -34,7 +34,7 @@ from headgate.formats.parts.connect_times import (
     zoned,
 )
 from headgate.limits import MAX_PLAIN_EXPONENT
-from headgate.strict_json import Number, parse, reader
+from headgate.strict_json import parse, reader
 
 Converters = list[tuple[str, Convert]]
 
@@ -341,38 +341,3 @@ def planner(
         return found
 
     return plan
-
-
-def convert(image: dict[str, Any], converters: Converters) -> None:
-    """Apply each converter to its column, in place, where the column is there and not NULL."""
-    for name, function in converters:
-        value = image.get(name)
-        if value is not None:
-            image[name] = function(value)
-
-
-def to_text(image: dict[str, Any], numbers: list[str], booleans: list[str]) -> bool:
-    """Turn numbers and true/false into text, in place, and note which; True where one is nested.
-
-    >>> row, numbers, booleans = {"a": 1, "b": "x", "c": True}, [], []
-    >>> to_text(row, numbers, booleans), row, numbers, booleans
-    (False, {'a': '1', 'b': 'x', 'c': '1'}, ['a'], ['c'])
-    """
-    nested = False
-    for name, value in image.items():
-        kind = value.__class__
-        if kind is str:
-            continue
-        if kind is int:
-            image[name] = f"{value}"
-            numbers.append(name)
-        elif value is None:
-            continue
-        elif kind is Number:
-            numbers.append(name)
-        elif kind is bool:
-            image[name] = "1" if value else "0"
-            booleans.append(name)
-        else:
-            nested = True
-    return nested

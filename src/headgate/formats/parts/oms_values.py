@@ -13,16 +13,15 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from msgspec.json import encode as encode_json
 
 from headgate import values
 from headgate.errors import DecodeError, shown
 from headgate.event import Event, Image
-from headgate.strict_json import Number, Raw, exact_text
+from headgate.strict_json import Number, Raw
 
 TypedConvert = Callable[[Any], Any]
 """From a JSON value as it was parsed to canonical text; what it does not know stays as it is."""
-TypedConverters = list[tuple[str, TypedConvert]]
+TypedConverters = values.TypedConverters
 
 IMAGES = {
     ("insert", False, True),
@@ -155,14 +154,9 @@ class Bare(msgspec.Struct, gc=False):
     def describe(self, extra: dict[str, str]) -> None:
         """Note the names in `extra`, each once."""
         if self.numbers:
-            extra["numbers"] = _distinct(tuple(self.numbers))
+            extra["numbers"] = values.names_json(tuple(self.numbers))
         if self.booleans:
-            extra["booleans"] = _distinct(tuple(self.booleans))
-
-
-@lru_cache(maxsize=1024)
-def _distinct(names: tuple[str, ...]) -> str:
-    return encode_json(list(dict.fromkeys(names))).decode()
+            extra["booleans"] = values.names_json(tuple(self.booleans))
 
 
 def typed_text(
@@ -173,15 +167,9 @@ def typed_text(
     >>> typed_text({"a": 1, "b": "BQ=="}, [("b", converter("bit"))], dict)
     {'a': '1', 'b': '5'}
     """
-    for name, convert in converters:
-        if (sent := image.get(name)) is not None:
-            try:
-                image[name] = convert(sent)
-            except DecodeError as error:
-                raise error.in_column(name) from None
-    if not values.textify(image):
-        exact_nested(image, reread())
-        values.textify(image)
+    values.convert(image, converters)
+    if values.to_text(image, [], []):
+        values.exact_nested(image, reread())
     return image
 
 
@@ -192,31 +180,9 @@ def bare_text(image: dict[str, Any], bare: Bare, reread: Callable[[], dict[str, 
     >>> bare_text({"a": 1, "b": {"x": 1.10}}, bare, lambda: {"b": Raw(b'{"x": 1.10}')}), bare
     ({'a': '1', 'b': '{"x": 1.10}'}, Bare(numbers=['a'], booleans=[]))
     """
-    nested = False
-    for name, value in image.items():
-        kind = value.__class__
-        if kind is str or value is None:
-            continue
-        if kind is int:
-            bare.numbers.append(name)
-            image[name] = str(value)
-        elif kind is Number:
-            bare.numbers.append(name)
-        elif kind is bool:
-            bare.booleans.append(name)
-            image[name] = "1" if value else "0"
-        else:
-            nested = True
-    if nested:
-        exact_nested(image, reread())
+    if values.to_text(image, bare.numbers, bare.booleans):
+        values.exact_nested(image, reread())
     return image
-
-
-def exact_nested(image: dict[str, Any], exact: dict[str, Raw]) -> None:
-    """Objects and arrays become their own text, as it was sent."""
-    for name, value in image.items():
-        if value.__class__ is dict or value.__class__ is list:
-            image[name] = exact_text(exact[name])
 
 
 def wrong_images(op: str, before: Any, after: Any, names: tuple[str, str]) -> DecodeError:
