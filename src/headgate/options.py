@@ -27,6 +27,7 @@ class CommonOptions:
 
     timezone: str = option("UTC", "zone of TIMESTAMP values that the dialect sends as local text")
     strict: bool = option(False, "refuse a message whose dialect would have to be guessed")
+    lean: bool = option(False, "leave out position and extra where that saves time")
     max_message_bytes: int = option(MAX_MESSAGE_BYTES, "largest message decoded")
 
     def __post_init__(self) -> None:

@@ -98,6 +98,7 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
         # Straight from the message: building and shipping event columns would double the cost.
         messages: DataFrame
         messages, format, options = fresh
+        options = {**options, "lean": True}
         limit = most_bytes_of(options)
 
         def decode_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

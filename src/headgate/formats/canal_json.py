@@ -146,6 +146,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     to_utc = values.utc(options.timezone)
     decompress = decompressor(options.compression, options.max_message_bytes)
     typed = dialect in ("oms", "tencent")
+    lean = options.lean
 
     def plan_of(message: Envelope) -> Plan:
         told = bytes(message.mysqlType), bytes(message.sqlType), bytes(message.pkNames)
@@ -194,9 +195,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             "canal-json",
             name,
         )
-        if message.id or message.gtid or message.tidb:
+        if message.tidb or (not lean and (message.id or message.gtid)):
             describe_origin(event, message)
-        if message.sql:
+        if message.sql and not lean:
             event.extra = {**(event.extra or {}), "sql": message.sql}
         if name == "oms":
             as_text(event, message, value, plan.oms)

@@ -96,6 +96,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     plan_of = planner(options)
     extra_of = extras()
     read = make_reader()
+    lean = options.lean
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
@@ -134,12 +135,14 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             None,
             source_moment(source, oms),
             moment(envelope),
-            position_of(source),
+            None if lean else position_of(source),
             "debezium",
             name,
-            extra_of(source, bare),
+            None if lean else extra_of(source, bare),
         )
         check_images(event, key)
+        if lean:
+            return [event]
         if (
             envelope.transaction is not None
             or source.query is not None

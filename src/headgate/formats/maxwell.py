@@ -148,6 +148,7 @@ class Plan(msgspec.Struct):
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
     plan_of = planner(options.columns)
+    lean = options.lean
     to_utc = values.utc(options.timezone)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
@@ -170,11 +171,11 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             None,
             None if name == "oms" and ts == FULL_SYNC_TS else micros(ts),
             None,
-            position_of(message),
+            None if lean else position_of(message),
             "maxwell",
             name,
         )
-        extra = extra_of(message, attributes)
+        extra = {} if lean else extra_of(message, attributes)
         pushed = message.push_ts if message.pushTs is None else message.pushTs
         if pushed is not None:
             event.emit_time = pushed_at(pushed, extra)
@@ -183,7 +184,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         else:
             place(event, message, value, extra, plan_of and plan_of(event), to_utc)
             event.key = key_of(message, key)
-        if extra:
+        if extra and not lean:
             event.extra = extra
         return [event]
 
