@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.codec import decode_message
 from headgate.event import Event, Types
 from headgate.formats import Decode
-from headgate.limits import BATCH_BYTES, MAX_MESSAGE_BYTES
+from headgate.limits import BATCH_BYTES, EXPANDED_BYTES, MAX_MESSAGE_BYTES
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 TYPE = pa.struct([("mysql", pa.string()), ("jdbc", pa.int32()), ("flags", pa.int32())])
@@ -60,6 +61,7 @@ SOURCE_COLUMNS = {
     "timestamp": TIME,
 }
 """Kafka's columns, as far as decoding uses them; only `value` must be there."""
+ORIGIN_COLUMNS = [field.name for field in ORIGIN][2:]
 
 
 def decode_batches(
@@ -68,13 +70,13 @@ def decode_batches(
     """Kafka-shaped batches to batches of events, each bounded in bytes."""
     for batch in batches:
         for part in bounded(batch):
-            yield decode_batch(part, decode, most_bytes)
+            yield from decode_batch(part, decode, most_bytes)
 
 
 def most_bytes_of(options: Mapping[str, Any]) -> int:
     """The message limit among a decoder's options, in either spelling."""
     for name in ("max_message_bytes", "max-message-bytes"):
-        if name in options:
+        if options.get(name) is not None:
             return int(options[name])
     return MAX_MESSAGE_BYTES
 
@@ -93,13 +95,35 @@ def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield batch.slice(start)
 
 
-def decode_batch(batch: pa.RecordBatch, decode: Decode, most_bytes: int) -> pa.RecordBatch:
-    """One Kafka-shaped batch to one batch of events."""
+def decode_batch(
+    batch: pa.RecordBatch, decode: Decode, most_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """One Kafka-shaped batch to events: one batch, or several where messages hold many rows."""
     events, counts = decode_columns(batch, decode, most_bytes)
-    if len(events) != batch.num_rows:
-        rows = [row for row, count in enumerate(counts) for _ in range(count)]
-        batch = batch.take(pa.array(rows, pa.int32()))
-    return to_batch(events, batch)
+    if len(events) == batch.num_rows:
+        yield to_batch(events, batch)
+        return
+    rows = [row for row, count in enumerate(counts) for _ in range(count)]
+    # Without the messages themselves: one with a thousand rows would be copied a thousand times.
+    origin = batch.select([n for n in ORIGIN_COLUMNS if n in batch.schema.names])
+    for start, end in cuts(batch, rows):
+        at = pa.array(rows[start:end], pa.int32())
+        yield to_batch(events[start:end], origin.take(at) if origin.num_columns else None)
+
+
+def cuts(batch: pa.RecordBatch, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where to cut a batch's events, given each one's message, so that no column grows past Arrow.
+
+    An event repeats what the rows of its message share: types, statement, names.
+    """
+    sizes = pc.fill_null(pc.binary_length(batch.column("value")), 0).to_pylist()
+    start = size = 0
+    for at, row in enumerate(rows):
+        size += sizes[row]
+        if size > EXPANDED_BYTES and at > start:
+            yield start, at
+            start, size = at, sizes[row]
+    yield start, len(rows)
 
 
 def decode_columns(

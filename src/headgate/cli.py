@@ -43,7 +43,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; a wrong call ends with 2, a closed pipe ends quietly."""
+    """Run the command line; a wrong call or path ends with 2, a closed pipe ends quietly."""
     try:
         sys.exit(cli(standalone_mode=False) or 0)
     except (UsageError, click.UsageError) as error:
@@ -56,6 +56,9 @@ def main() -> None:
         # The reader (head, less) has seen enough; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        click.echo(f"headgate: {error}", err=True)
+        sys.exit(2)
 
 
 def option_pairs(_: Any, __: Any, given: tuple[str, ...]) -> dict[str, str]:
@@ -208,11 +211,15 @@ def decode(
         options["strict"] = True
     decoder(format, **options)
     files = expand(paths)
+    if out and errors and os.path.realpath(out) == os.path.realpath(errors):
+        raise UsageError("--out and --errors name the same directory; name another for one of them")
     for folder in filter(None, (out, errors)):
         refuse_used(folder)
     spark = on_spark(paths, files, master)
     if out and spark:
-        tally = spark_parquet(files, format, options, out, errors, master)
+        from headgate.cluster import write_events
+
+        tally = write_events(files, format, options, out, errors, master)
     else:
         tally = Counter()
         with ParquetSink(errors, DEAD_SCHEMA) as dead:
@@ -323,20 +330,6 @@ def progress(files: list[str]) -> Iterator[Callable[[str], None]]:
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("decoding", total=sum(sizes.values()))
         yield lambda file: bar.advance(task, sizes.get(file, 0))
-
-
-def spark_parquet(
-    files: list[str],
-    format: str,
-    options: dict[str, Any],
-    out: str,
-    errors: str | None,
-    master: str | None,
-) -> Counter[tuple[str, str]]:
-    """Decode on Spark into Parquet, and count the dead letters from what was written."""
-    from headgate.cluster import write_events
-
-    return write_events(files, format, options, out, errors, master)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timezone
 from itertools import groupby, islice
 from typing import Any
 
@@ -20,6 +21,7 @@ from headgate.session import session
 from headgate.spark import EVENT_DDL, fast_worker
 
 Work = Callable[[Split], Iterator[pa.RecordBatch]]
+Part = tuple[int, Split]
 ROWS = 1_000
 
 
@@ -31,26 +33,46 @@ def on_workers(
     numbered = pa.schema([("split", pa.int64()), *schema])
 
     def one(index: int) -> Iterator[pa.RecordBatch]:
-        for batch in work(parts[index]):
+        for batch in work(parts[index][1]):
             split = pa.array([index] * batch.num_rows, pa.int64())
             yield pa.RecordBatch.from_arrays([split, *batch.columns], schema=numbered)
 
     df = over_splits(session(master), len(parts), one, from_arrow_schema(numbered))
-    rows = df.toLocalIterator(prefetchPartitions=True)
+    yield from by_file(files, parts, local_rows(df), schema)
+
+
+def local_rows(df: DataFrame) -> Iterator[Any]:
+    """The rows of a DataFrame in order; what a worker refuses is a UsageError here."""
     try:
-        for file, found in groupby(rows, key=lambda row: parts[row["split"]].path):
-            yield file, batches_of(found, schema)
+        yield from df.toLocalIterator(prefetchPartitions=True)
     except PythonException as error:
         raise refused(error) from None
+
+
+def by_file(
+    files: list[str], parts: list[Part], rows: Iterable[Any], schema: pa.Schema
+) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+    """Each file with the rows of its splits; a file without rows comes too."""
+    done = 0
+    for at, found in groupby(rows, key=lambda row: parts[row["split"]][0]):
+        yield from ((file, ()) for file in files[done:at])
+        yield files[at], batches_of(found, schema)
+        done = at + 1
+    yield from ((file, ()) for file in files[done:])
 
 
 def batches_of(rows: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows as they arrive, a thousand at a time."""
     rows = iter(rows)
     while some := list(islice(rows, ROWS)):
-        columns = [[row[name] for row in some] for name in schema.names]
+        columns = [[aware(row[name]) for row in some] for name in schema.names]
         arrays = [pa.array(c, f.type) for c, f in zip(columns, schema)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def aware(value: Any) -> Any:
+    """A value of a Row; Spark hands over times in this machine's zone, and without saying so."""
+    return value.astimezone(timezone.utc) if value.__class__ is datetime else value
 
 
 def write_events(
@@ -65,7 +87,7 @@ def write_events(
     spark = session(master)
     parts = parts_of(files)
     events = over_splits(
-        spark, len(parts), lambda index: decoded(parts[index], format, options), EVENT_DDL
+        spark, len(parts), lambda index: decoded(parts[index][1], format, options), EVENT_DDL
     )
     try:
         events.write.mode("append").parquet(out)
@@ -96,11 +118,11 @@ def over_splits(
     return spark.range(0, count, 1, max(count, 1)).mapInArrow(run, schema)
 
 
-def parts_of(files: list[str]) -> list[Split]:
-    """All splits of all files."""
+def parts_of(files: list[str]) -> list[Part]:
+    """All splits of all files, each with its file's place in the list."""
     if STDIN in files:
         raise UsageError("standard input cannot go through Spark; write it to a file first")
-    return [split for file in files for split in splits(file)]
+    return [(at, split) for at, file in enumerate(files) for split in splits(file)]
 
 
 def refused(error: PythonException) -> UsageError:

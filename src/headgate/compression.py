@@ -29,6 +29,17 @@ def decompressor(name: str, most_bytes: int) -> Callable[[bytes], bytes]:
     return auto if name == "auto" else lambda value: value
 
 
+def is_json(value: bytes) -> bool:
+    """Whether a value is a bare JSON object, and not packed.
+
+    A Snappy body of 123 bytes starts with a brace as well, but not with a brace and one of these.
+
+    >>> is_json(b'{"a":1}'), is_json(b"{\\x18abcdefg"), is_json(b"\\x04\\x22\\x4d\\x18")
+    (True, False, False)
+    """
+    return value[:1] == b"{" and value[1:2] in b'"}\n\r\t '
+
+
 def lz4(value: bytes, most_bytes: int) -> bytes:
     """Undo LZ4's frame format, as TiCDC writes it."""
     try:

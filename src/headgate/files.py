@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.arrow import SOURCE_COLUMNS
 from headgate.errors import UsageError
 from headgate.limits import BATCH_BYTES
 from headgate.relaxed_json import messages_in
+from headgate.values import LAST_TIME, YEAR_ONE
 
 BATCH_ROWS = 2_000
 PEEK_BYTES = 64 * 1024
 SPLIT_BYTES = 64 * 1024 * 1024
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+BOM = b"\xef\xbb\xbf"
 STDIN = "-"
 
 
@@ -61,7 +64,7 @@ def splits(path: str) -> list[Split]:
     if size <= SPLIT_BYTES:
         return [Split(path)]
     with open(path, "rb") as file:
-        head = file.read(PEEK_BYTES)
+        head = file.read(PEEK_BYTES).removeprefix(BOM)
     if head[:4] == b"PAR1" or _compression(head) or is_pretty(head):
         return [Split(path)]
     starts = range(0, size, SPLIT_BYTES)
@@ -74,12 +77,10 @@ def read(split: Split) -> Iterator[pa.RecordBatch]:
         yield from _text(sys.stdin.buffer)
         return
     with open(split.path, "rb") as file:
-        head = file.read(4)
-        file.seek(0)
-        if head == b"PAR1":
-            yield from _parquet(split.path)
-        elif split.end is not None:
+        if split.end is not None:
             yield from batched(lines_between(file, split.start, split.end))
+        elif file.seekable() and file.peek(4)[:4] == b"PAR1":
+            yield from _parquet(split.path)
         else:
             yield from _text(file, split.path)
 
@@ -91,7 +92,7 @@ def _compression(head: bytes) -> str | None:
 def _text(file: IO[bytes], path: str = "standard input") -> Iterator[pa.RecordBatch]:
     head = _peek(file)
     if head[:4] == b"PAR1":
-        raise UsageError("Parquet cannot be read from standard input; give its path")
+        raise UsageError(f"Parquet cannot be read from {path}; give the path of a file")
     compression = _compression(head)
     source: Any = _Headed(head, file)
     if compression:
@@ -105,7 +106,7 @@ def _text(file: IO[bytes], path: str = "standard input") -> Iterator[pa.RecordBa
 
 
 def _plain_text(source: Any) -> Iterator[pa.RecordBatch]:
-    head = _peek(source)
+    head = _peek(source).removeprefix(BOM)  # an editor's mark is no part of the first message
     rest = _Headed(head, source)
     if is_pretty(head):
         yield from batched(messages_in(rest.read()))
@@ -183,6 +184,8 @@ def lines_between(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
     if start:
         file.seek(start - 1)
         file.readline()
+    elif file.read(len(BOM)) != BOM:
+        file.seek(0)
     while file.tell() < end and (line := file.readline()):
         yield line.removesuffix(b"\n")
 
@@ -218,7 +221,33 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
         raise UsageError(
             f"{path} has no column 'value' (it has: {has}); rename the messages' column"
         )
-    for batch in file.iter_batches(BATCH_ROWS, columns=names):
+    batches = file.iter_batches(BATCH_ROWS, columns=names)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError) as error:
+            raise UsageError(f"{path} is not whole Parquet: {error}") from None
+        if batch is None:
+            return
         yield pa.RecordBatch.from_arrays(
-            [batch.column(n).cast(SOURCE_COLUMNS[n]) for n in names], names=names
+            [_kafka_column(path, n, batch.column(n)) for n in names], names=names
         )
+
+
+def _kafka_column(path: str, name: str, column: pa.Array) -> pa.Array:
+    wanted = SOURCE_COLUMNS[name]
+    try:
+        if name == "timestamp":
+            if not pa.types.is_timestamp(column.type) and not pa.types.is_null(column.type):
+                raise ValueError("a number does not say its unit, a text not its zone")
+            times = column.cast(wanted)
+            span = pc.min_max(times.cast(pa.int64())).as_py()
+            if span["min"] is not None and not YEAR_ONE <= span["min"] <= span["max"] <= LAST_TIME:
+                raise ValueError("no such year")
+            return times
+        return column.cast(wanted)
+    except (pa.ArrowException, ValueError):
+        raise UsageError(
+            f"{path}: column {name!r}, which is {column.type}, does not fit {wanted}; "
+            "cast it where the file is written, or leave it out"
+        ) from None

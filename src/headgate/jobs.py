@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import SOURCE_COLUMNS, decode_batches, decode_columns, most_bytes_of
-from headgate.event import Message
+from headgate.arrow import SOURCE_COLUMNS, cuts, decode_batches, decode_columns, most_bytes_of
+from headgate.event import Event, Message
 from headgate.files import Split, read
 from headgate.formats import decoder
 from headgate.render import line
@@ -42,13 +42,22 @@ def printed(split: Split, format: str, options: Options) -> Iterator[pa.RecordBa
     limit = most_bytes_of(options)
     for batch in read(split):
         events, counts = decode_columns(batch, decode, limit)
-        sources = (m for m, n in zip(messages(batch), counts) for _ in range(n))
-        rows = [
-            (line(e, m), m.key, m.value, *m[2:], *e.error) if e.error else (line(e, m), *[None] * 8)
-            for e, m in zip(events, sources)
-        ]
-        columns = [pa.array(c, f.type) for c, f in zip(zip(*rows), PRINTED_SCHEMA)]
-        yield pa.RecordBatch.from_arrays(columns, schema=PRINTED_SCHEMA)
+        rows = [row for row, count in enumerate(counts) for _ in range(count)]
+        sources = list(messages(batch))
+        for start, end in cuts(batch, rows):
+            found = [
+                printed_row(e, sources[row]) for e, row in zip(events[start:end], rows[start:end])
+            ]
+            columns = [pa.array(c, f.type) for c, f in zip(zip(*found), PRINTED_SCHEMA)]
+            yield pa.RecordBatch.from_arrays(columns, schema=PRINTED_SCHEMA)
+
+
+def printed_row(event: Event, message: Message) -> tuple[Any, ...]:
+    """An event's line, and the dead letter that an invalid one leaves."""
+    text = line(event, message)
+    if not event.error:
+        return (text, *[None] * 8)
+    return (text, message.key, message.value, *message[2:], *event.error)
 
 
 def counted(split: Split, options: Options) -> Iterator[pa.RecordBatch]:

@@ -6,11 +6,23 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_EVENTS_PER_MESSAGE = 1_000_000
 """Most row changes one message may hold."""
 
+MAX_REPEATED_BYTES = 1024 * 1024 * 1024
+"""Most bytes that one message's rows may share (types, statement, names), counted per row."""
+
 MAX_PLAIN_EXPONENT = 5_000
 """Decimal exponents beyond this stay in scientific notation instead of growing into zeros."""
 
 BATCH_BYTES = 32 * 1024 * 1024
 """Bytes of messages after which an Arrow batch of events is handed on."""
+
+EXPANDED_BYTES = 512 * 1024 * 1024
+"""Where messages hold several rows: bytes of messages, counted per row, of one batch of events."""
+
+CACHED_BYTES = 32 * 1024 * 1024
+"""Bytes of keys that one cache of repeated parts (type maps, names) holds before it starts anew."""
+
+CACHED_KEY_BYTES = 256 * 1024
+"""A longer part is worked out each time."""
 
 IN_PROCESS_BYTES = 128 * 1024 * 1024
 """Input up to this size is decoded by the command line itself; larger input goes through Spark."""

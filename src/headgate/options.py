@@ -62,9 +62,11 @@ def build(cls: type[T], given: Mapping[str, Any]) -> T:
         name = raw_name.replace("-", "_")
         if name not in known:
             raise unknown_name("option", raw_name, map(spelled, known))
+        if value is None:  # as if it had not been given
+            continue
         values[name] = _convert(spelled(name), value, hints[name])
         choices = known[name].metadata["choices"]
-        if choices and values[name] is not None and values[name] not in choices:
+        if choices and values[name] not in choices:
             raise UsageError(
                 f"option {spelled(name)} cannot be {value!r}; it is one of: {', '.join(choices)}"
             )
@@ -74,12 +76,12 @@ def build(cls: type[T], given: Mapping[str, Any]) -> T:
 def _convert(name: str, value: Any, hint: Any) -> Any:
     if isinstance(hint, types.UnionType):
         hint = next(t for t in typing.get_args(hint) if t is not type(None))
-    if value is None or (isinstance(value, hint) and not (hint is int and value in (True, False))):
+    if isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return value
     text = str(value).strip()
     if hint is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if hint is int and text.lstrip("-").isdigit():
+    if hint is int and text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20:
         return int(text)
     if hint is str and isinstance(value, (str, int)):
         return text

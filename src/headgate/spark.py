@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, cast
 from zipimport import zipimporter
 
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructType
 
-from headgate.arrow import decode_batches, decode_columns, most_bytes_of
+from headgate.arrow import bounded, decode_batches, decode_columns, most_bytes_of
 from headgate.errors import UsageError
 from headgate.formats import decoder as codec
 from headgate.typed import SIMPLE_TYPES, Table, changes, typed_batch, typed_changes, typed_schema
@@ -35,7 +36,11 @@ CHANGE_DDL = (
     "_misfits map<string, string>, _change_type string, "
     "_commit_version bigint, _commit_timestamp timestamp"
 )
-READ_COLUMNS = {"key": "binary", "value": "binary", "topic": "string", "partition": "int"} | {
+READ_COLUMNS = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
     "offset": "bigint",
     "timestamp": "timestamp",
 }
@@ -104,8 +109,8 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
         def decode_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with fast_worker():
                 decode_one = codec(format, **options)
-                for batch in batches:
-                    found, _ = decode_columns(batch, decode_one, limit)
+                for part in chain.from_iterable(map(bounded, batches)):
+                    found, _ = decode_columns(part, decode_one, limit)
                     yield typed_changes(changes(found, wanted), arrow)
 
         return messages.mapInArrow(decode_rows, out)

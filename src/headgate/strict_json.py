@@ -92,7 +92,13 @@ def exact_text(raw: Raw) -> str | None:
     sent = bytes(raw)
     if sent in _LITERALS:
         return _LITERALS[sent]
-    return parse(_string, sent) if sent[:1] == b'"' else sent.decode()
+    if sent[:1] == b'"':
+        text: str = parse(_string, sent)
+        return text
+    try:
+        return sent.decode()
+    except UnicodeDecodeError as error:
+        raise describe(error, sent) from None
 
 
 def escape_control_characters(value: bytes) -> bytes:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow import TEXT_MAP, TIME, text_maps
 from headgate.event import Event, Image
+from headgate.values import YEAR_ONE
 
 CHANGE_FIELDS = [
     ("_misfits", TEXT_MAP),
@@ -118,9 +119,11 @@ def typed_batch(
 def cast(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
     """A text column in another type, and the texts that do not fit it, by row.
 
-    >>> column, misfits = cast(pa.array(["1", "x", None]), pa.int64())
+    What Arrow reads and MySQL never wrote is a misfit too: `0x10`, `inf`, the year 0.
+
+    >>> column, misfits = cast(pa.array(["1", "x", None, "0x10"]), pa.int64())
     >>> column.to_pylist(), misfits
-    ([1, None, None], {1: 'x'})
+    ([1, None, None, None], {1: 'x', 3: '0x10'})
     """
     try:
         return _cast(texts, type_), {}
@@ -143,5 +146,26 @@ def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     if pa.types.is_binary(type_):
         return pa.array([t and b64decode(t, validate=True) for t in texts.to_pylist()], type_)
     if pa.types.is_timestamp(type_) and type_.tz:
-        return pc.assume_timezone(pc.cast(texts, pa.timestamp("us")), type_.tz)
-    return pc.cast(texts, type_)
+        column = pc.assume_timezone(pc.cast(texts, pa.timestamp("us")), type_.tz)
+    else:
+        column = pc.cast(texts, type_)
+    if not _sound(texts, column):
+        raise ValueError("Arrow read what is no such value")
+    return column
+
+
+def _sound(texts: pa.Array, column: pa.Array) -> bool:
+    type_ = column.type
+    if pa.types.is_integer(type_):
+        data = texts.buffers()[2]
+        held = b"" if data is None else data.to_pybytes()
+        return b"x" not in held and b"X" not in held
+    if pa.types.is_floating(type_):
+        return pc.all(pc.is_finite(column)).as_py() is not False
+    if pa.types.is_timestamp(type_):
+        first = pc.min(column.cast(pa.int64())).as_py()
+        return first is None or first >= YEAR_ONE
+    if pa.types.is_date32(type_):
+        first = pc.min(column.cast(pa.int32())).as_py()
+        return first is None or first >= YEAR_ONE // 86_400_000_000
+    return True

@@ -7,7 +7,6 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
-from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,6 +14,7 @@ from msgspec.json import encode as encode_json
 
 from headgate.errors import DecodeError
 from headgate.limits import MAX_PLAIN_EXPONENT
+from headgate.memo import Memo
 from headgate.strict_json import Number, Raw, exact_text
 
 Convert = Callable[[str], str]
@@ -22,9 +22,11 @@ Converters = Sequence[tuple[str, Convert]]
 TypedConverters = Sequence[tuple[str, Callable[[Any], Any]]]
 
 EPOCH = datetime(1970, 1, 1)
-YEAR_ONE = -62_135_596_800_000_000
-_SCIENTIFIC = re.compile(r"([+-]?)(\d*)\.?(\d*)[eE]([+-]?\d+)")
-_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+YEAR_ONE, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The microseconds that a Python datetime and an Arrow timestamp both hold."""
+_SCIENTIFIC = re.compile(r"([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?[eE]([+-]?\d+)", re.ASCII)
+# The last quote is optional, so that a text that ends too early is not searched again and again.
+_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)('?)", re.DOTALL)
 
 
 def base_type(mysql_type: str) -> str:
@@ -72,14 +74,17 @@ def exact_nested(image: dict[str, Any], sent: Mapping[str, Raw]) -> None:
             image[name] = exact_text(sent[name])
 
 
-@lru_cache(maxsize=4096)
-def names_json(names: tuple[str, ...]) -> str:
-    """Column names as a JSON array, each once; cached, because every message repeats them.
+def _names_json(names: tuple[str, ...]) -> str:
+    """Column names as a JSON array, each once.
 
     >>> names_json(("id", "amount", "id"))
     '["id","amount"]'
     """
     return encode_json(list(dict.fromkeys(names))).decode()
+
+
+names_json: Callable[[tuple[str, ...]], str] = Memo(_names_json).__getitem__
+"""The same, cached, because every message repeats them."""
 
 
 def convert(image: dict[str, Any], converters: TypedConverters) -> None:
@@ -102,7 +107,7 @@ def plain(number: str) -> str:
     match = _SCIENTIFIC.fullmatch(number)
     if not match:
         return number
-    sign, whole, fraction, exponent_text = match.groups()
+    sign, whole, fraction, exponent_text = match.groups("")
     if len(exponent_text) > 8 or abs(int(exponent_text)) > MAX_PLAIN_EXPONENT:
         return number
     digits = whole + fraction
@@ -115,7 +120,6 @@ def plain(number: str) -> str:
     return f"{minus}{digits[:point].lstrip('0') or '0'}.{digits[point:]}"
 
 
-@lru_cache(maxsize=4096)
 def labels(mysql_type: str) -> tuple[str, ...]:
     """The labels of an ENUM or SET type text; empty where the text carries none.
 
@@ -124,7 +128,8 @@ def labels(mysql_type: str) -> tuple[str, ...]:
     """
     return tuple(
         label.replace("''", "'").replace("\\'", "'").replace("\\\\", "\\")
-        for label in _LABEL.findall(mysql_type)
+        for label, closed in _LABEL.findall(mysql_type)
+        if closed
     )
 
 
@@ -205,7 +210,17 @@ def hex_bytes(value: str) -> str:
 
 
 def big_endian_bits(value: bytes) -> str:
-    """A BIT value from its bytes, most significant first."""
+    """A BIT value from its bytes, most significant first.
+
+    >>> big_endian_bits(b"\\x01\\x01")
+    '257'
+    """
+    if len(value) > 8:
+        raise DecodeError(
+            "invalid-value",
+            f"a BIT column has {len(value)} bytes",
+            "check that the column is a BIT in the source",
+        )
     return str(int.from_bytes(value, "big"))
 
 

@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from headgate.errors import unknown_name
 from headgate.event import Event
-from headgate.options import CommonOptions, build, names
+from headgate.options import CommonOptions, build, names, spelled
 
 Decode = Callable[["bytes | None", "bytes | None", "str | None"], list[Event]]
 """(key, value, topic) to events; raises DecodeError."""
@@ -106,7 +106,7 @@ def share(options: Mapping[str, Any]) -> dict[str, Any]:
     known = set().union(*(names(f.options) for f in formats))
     for name in options:
         if name.replace("-", "_") not in known:
-            raise unknown_name("option", name, (n.replace("_", "-") for n in known))
+            raise unknown_name("option", name, map(spelled, known))
     return {
         f.name: build(
             f.options,
@@ -120,7 +120,7 @@ def describe_options(format: Format) -> list[dict[str, Any]]:
     """Name, default, choices and help of each option, for `headgate formats` and the docs."""
     return [
         {
-            "name": f.name.replace("_", "-"),
+            "name": spelled(f.name),
             "default": f.default,
             "choices": list(f.metadata["choices"]),
             "help": f.metadata["help"],

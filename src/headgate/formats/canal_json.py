@@ -15,13 +15,14 @@ from msgspec import UNSET, UnsetType
 from msgspec.json import encode as encode_json
 
 from headgate import values
-from headgate.compression import COMPRESSIONS, decompressor
+from headgate.compression import COMPRESSIONS, decompressor, is_json
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.parts import oms_values
 from headgate.formats.parts.oms_values import TypedConverters
-from headgate.limits import MAX_EVENTS_PER_MESSAGE
+from headgate.limits import MAX_EVENTS_PER_MESSAGE, MAX_REPEATED_BYTES
+from headgate.memo import Memo
 from headgate.options import CommonOptions, option
 from headgate.strict_json import Int64, Raw, escape_control_characters, parse, reader
 from headgate.values import Convert, Converters, micros
@@ -41,10 +42,9 @@ MARKER_OPS = {"XACOMMIT": "commit", "XAROLLBACK": "rollback", "GTID": "begin"}
 TYPES = [*ROW_OPS, *DDL_OPS, *MARKER_OPS, "MHEARTBEAT", "TIDB_WATERMARK"]
 
 SPATIAL = re.compile("geometry|(multi)?(point|linestring|polygon)|geom(etry)?collection")
-CACHED_PLAN_BYTES = 64 * 1024
+MOST_LATEST, MAX_NAME = 1_000, 256
 
 NULL = Raw(b"null")
-# The last quote is optional, so that a text that ends too early is not searched again and again.
 _JSON_FUNCTION = re.compile(r"JSON_[A-Z_]+\(")
 
 
@@ -141,7 +141,7 @@ class Plan(msgspec.Struct):
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
-    plans: dict[tuple[bytes, bytes, bytes], Plan] = {}
+    plans: Memo[tuple[bytes, bytes, bytes], Plan] = Memo(lambda told: make_plan(*told, to_utc))
     latest: dict[str | None, Plan] = {}
     to_utc = values.utc(options.timezone)
     decompress = decompressor(options.compression, options.max_message_bytes)
@@ -150,20 +150,19 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
 
     def plan_of(message: Envelope) -> Plan:
         told = bytes(message.mysqlType), bytes(message.sqlType), bytes(message.pkNames)
-        plan = plans.get(told)
-        if plan is None:
-            plan = make_plan(*told, to_utc)
-            if len(plans) > 10_000:  # TiCDC writes mysqlType in random order
-                plans.clear()
+        plan = plans[told]
+        if told in plans and len(message.table or "") <= MAX_NAME:
+            if len(latest) >= MOST_LATEST:
                 latest.clear()
-            if sum(map(len, told)) <= CACHED_PLAN_BYTES:
-                plans[told] = latest[message.table] = plan
+            latest[message.table] = plan
         return plan
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
             return [Event("tombstone", format="canal-json", dialect=dialect)]
-        if value[:1] != b"{":
+        if value[:2] != b'{"' and not is_json(value):
+            if value == b"" and dialect == "ticdc":  # 4.0, where nothing had happened
+                return [Event("marker", "empty", format="canal-json", dialect=dialect)]
             value = decompress(value)
         message = read(value, typed)
         name = dialect or dialect_of(message, value, options.strict)
@@ -189,8 +188,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             plan.types,
             None,
             None,
-            event_time(message, name),
-            micros(message.ts),
+            micros(message.es or None),  # 0 is no time
+            micros(message.ts or None),
             None,
             "canal-json",
             name,
@@ -210,11 +209,6 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         return events
 
     return decode
-
-
-def event_time(message: Envelope, dialect: str) -> int | None:
-    """When the change happened; Tencent writes 0 where it does not know."""
-    return None if message.es == 0 and dialect == "tencent" else micros(message.es)
 
 
 def as_text(event: Event, message: Any, value: bytes, converters: TypedConverters) -> None:
@@ -269,7 +263,7 @@ def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
         return "oms"
     if message.id != 0:
         return "canal"
-    if bytes(message.mysqlType) != b"null":
+    if bytes(message.mysqlType) not in (b"null", b"{}"):
         return "ticdc"
     if not message.isDdl:
         return "tencent"
@@ -291,7 +285,7 @@ def make_plan(mysql_type: bytes, sql_type: bytes, pk_names: bytes, to_utc: Conve
     jdbc = parse(_sql_types, sql_type) or {}
     if not mysql and not jdbc:
         return Plan(*told, key, None, [], [], [])
-    types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in mysql | jdbc}
+    types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in jdbc | mysql}
     named = [(n, t) for n, t in mysql.items() if t]
     return Plan(
         *told,
@@ -339,12 +333,8 @@ def rows(first: Event, message: Any, converters: Converters) -> list[Event]:
     if not data:
         first.kind, first.op = "marker", "empty"
         return [first]
-    if len(data) > MAX_EVENTS_PER_MESSAGE:
-        raise DecodeError(
-            "too-large",
-            f"the message has more than {MAX_EVENTS_PER_MESSAGE} rows",
-            "no CDC producer writes this; check the topic",
-        )
+    if len(data) > 1:
+        check_size(message, len(data))
     if first.op != "update":
         old = ()
     elif old is None and first.dialect == "canal":
@@ -358,6 +348,25 @@ def rows(first: Event, message: Any, converters: Converters) -> list[Event]:
         place(numbered(first, i), row, old[i] if old else None, converters)
         for i, row in enumerate(data)
     ]
+
+
+def check_size(message: Envelope, count: int) -> None:
+    """Refuse a message of many rows that would grow without bound: each event repeats its types."""
+    if count > MAX_EVENTS_PER_MESSAGE:
+        raise DecodeError(
+            "too-large",
+            f"the message has more than {MAX_EVENTS_PER_MESSAGE} rows",
+            "no CDC producer writes this; check the topic",
+        )
+    texts = (message.database, message.table, message.sql, message.gtid)
+    raws = (message.mysqlType, message.sqlType, message.pkNames)
+    shared = sum(len(t) for t in texts if t) + sum(len(bytes(raw)) for raw in raws)
+    if count * shared > MAX_REPEATED_BYTES:
+        raise DecodeError(
+            "too-large",
+            f"{count} rows share {shared} bytes of types, names and statement",
+            "no CDC producer writes this; check the topic",
+        )
 
 
 def place(event: Event, row: Any, changed: Any, converters: Converters) -> Event:
@@ -399,8 +408,8 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
         "ddl",
         database=message.database or None,
         table=message.table or None,
-        event_time=event_time(message, dialect),
-        emit_time=micros(message.ts),
+        event_time=micros(message.es or None),
+        emit_time=micros(message.ts or None),
         format="canal-json",
         dialect=dialect,
     )
@@ -437,9 +446,12 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
 
 
 def recognises(message: Sniffed) -> bool:
-    """Canal's own members; Maxwell shares `database`, `table`, `type`, `data` and `old`."""
+    """Canal's own members; Maxwell shares the others, but its `data` is an object."""
     members = message.members
-    return "type" in members and ("isDdl" in members or {"mysqlType", "es"} <= members.keys())
+    if "type" not in members or "isDdl" in members:
+        return "type" in members
+    own = "mysqlType" in members or "pkNames" in members or "es" in members
+    return own and bytes(members.get("data", b""))[:1] in (b"[", b"n")
 
 
 FORMAT = Format(

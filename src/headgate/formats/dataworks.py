@@ -24,6 +24,7 @@ from headgate.formats.parts.oms_values import (
     unknown,
     wrong_images,
 )
+from headgate.memo import Memo
 from headgate.options import CommonOptions
 from headgate.strict_json import Int64, Raw, exact_text, parse, reader
 from headgate.values import micros
@@ -154,7 +155,7 @@ _NO_TIMES = Times()
 
 def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
     """A decoder of DataWorks V2.0, the one version there is."""
-    plans: dict[tuple[bytes, bytes], Plan] = {}
+    plans = Memo(make_plan)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
@@ -164,12 +165,7 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
             raise unknown_version(message.version)
         payload = message.payload
         schema = message.schema or _NO_SCHEMA
-        told = bytes(schema.column), bytes(schema.pk)
-        plan = plans.get(told)
-        if plan is None:
-            if len(plans) > 10_000:
-                plans.clear()
-            plan = plans[told] = make_plan(*told)
+        plan = plans[bytes(schema.column), bytes(schema.pk)]
         source = schema.source or _NO_SOURCE
         times = payload.timestamp or _NO_TIMES
         op = ROW_OPS.get(payload.op)
@@ -216,8 +212,9 @@ def unknown_version(version: str) -> DecodeError:
     )
 
 
-def make_plan(column: bytes, pk: bytes) -> Plan:
+def make_plan(told: tuple[bytes, bytes]) -> Plan:
     """The types and the key, and a converter for each column that needs one."""
+    column, pk = told
     columns = parse(_columns, column)
     names = parse(_names, pk)
     key = None if names is None else tuple(names)

@@ -20,6 +20,7 @@ from headgate.formats.parts.connect_values import planner
 from headgate.formats.parts.debezium_auxiliary import shape
 from headgate.formats.parts.debezium_source import WRAPPER, Times, flag, key_names, moment
 from headgate.formats.parts.debezium_source import tombstone as null_value
+from headgate.memo import Memo
 from headgate.options import option
 from headgate.strict_json import members, parse, reader
 from headgate.values import convert, exact_nested, to_text
@@ -33,7 +34,6 @@ SOURCE_POSITIONS = {f"source_{n}" for n in POSITIONS}
 SOURCE_TIMES = {f"source_{n}" for n in TIMES}
 HOUSED = {DELETED, "op", "table", "db", "source_db", "source_table", *TIMES}
 HOUSED |= SOURCE_POSITIONS | SOURCE_TIMES
-MOST_LAYOUTS = 10_000
 DELETED_WORDS = {"true": True, "false": False, True: True, False: False, None: False}
 
 _WRAPPED = re.compile(rb'\s*\{\s*"(?:schema|payload)"\s*:')
@@ -89,16 +89,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     prefix = options.add_fields_prefix
     plan_of = planner(options, lambda name: not is_metadata(name, prefix))
     envelope = debezium.make_decoder(dialect, value_options(options))
-    layouts: dict[tuple[str, ...], Layout] = {}
+    layouts: Memo[tuple[str, ...], Layout] = Memo(lambda names: make_layout(names, prefix))
     oms = dialect == "oms"
-
-    def layout_of(names: tuple[str, ...]) -> Layout:
-        found = layouts.get(names)
-        if found is None:
-            if len(layouts) >= MOST_LAYOUTS:
-                layouts.clear()
-            found = layouts[names] = make_layout(names, prefix)
-        return found
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
@@ -107,7 +99,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         row = parse(_row, payload)
         if row is None:
             return [null_value(key, "debezium-smt", dialect)]
-        layout = layout_of(tuple(row))
+        layout = layouts[tuple(row)]
         if layout.auxiliary or (layout.envelope and isinstance(row["source"], dict)):
             return envelope(key, value, topic)
         if options.strict and dialect is None:

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from msgspec import Raw
 
-from headgate.compression import decompressor
+from headgate.compression import decompressor, is_json
 from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import MODULES, Decode, Sniffed, load, share
 from headgate.limits import MAX_MESSAGE_BYTES
 from headgate.strict_json import escape_control_characters, members, parse
 
-unpack = decompressor("auto", MAX_MESSAGE_BYTES)
+unpack_lz4 = decompressor("auto", MAX_MESSAGE_BYTES)
 
 
-def candidates(key: bytes | None, value: bytes | None) -> list[str]:
+def candidates(
+    key: bytes | None, value: bytes | None, unpack: Callable[[bytes], bytes] = unpack_lz4
+) -> list[str]:
     """The formats that recognise a message, most likely first; raises where it is not JSON at all.
 
     >>> candidates(None, b'{"type":"INSERT","isDdl":false}')
     ['canal-json']
     """
-    framed = load("open-protocol").recognises(Sniffed(key, {}))
-    sniffed = Sniffed(key, {} if framed or value is None else members_of(value))
-    return [name for name in MODULES if load(name).recognises(sniffed)]
+    known = recognisers()
+    framed = known["open-protocol"](Sniffed(key, {}))
+    sniffed = Sniffed(key, {} if framed or value is None else members_of(unpack(value)))
+    return [name for name, recognises in known.items() if recognises(sniffed)]
+
+
+@cache
+def recognisers() -> dict[str, Callable[[Sniffed], bool]]:
+    """Each format's own test, looked up once."""
+    return {name: load(name).recognises for name in MODULES}
 
 
 def members_of(value: bytes) -> Mapping[str, Raw]:
-    """The members of a message, seen through what TiCDC and Tencent do to JSON."""
-    value = unpack(value)
+    """The members of a message, seen through what Tencent does to JSON."""
     try:
         found: Mapping[str, Raw] = parse(members, value)
     except DecodeError as error:
@@ -45,16 +54,21 @@ def auto_decoder(options: Mapping[str, Any]) -> Decode:
     """A decoder that detects the format of each message by itself, also in a mixed topic."""
     shared = share(options)
     decoders = {name: load(name).decoder(None, shared[name]) for name in MODULES}
-    strict = shared["canal-json"].strict
+    canal = shared["canal-json"]
+    strict = canal.strict
+    decompress = decompressor(canal.compression, canal.max_message_bytes)
+
+    def unpack(value: bytes) -> bytes:
+        return value if is_json(value) else decompress(value)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is not None and value.strip() == b"null":
             value = None  # Kafka Connect's tombstone without schemas
-        found = candidates(key, value)
+        found = candidates(key, value, unpack)
         if not found:
             if value is None:
                 return decoders["debezium"](key, value, topic)
-            raise unrecognised(value)
+            raise unrecognised(unpack(value))
         if strict and len(found) > 1:
             raise DecodeError(
                 "ambiguous-format", f"the message can be {' or '.join(found)}", "name the format"

@@ -7,9 +7,7 @@ the wire: docs/formats/maxwell.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -19,7 +17,16 @@ from headgate import values
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
-from headgate.formats.parts.connect_columns import DECIMALS, declared, for_table
+from headgate.formats.parts.connect_columns import declared
+from headgate.formats.parts.maxwell_keys import kafka_key, key_names
+from headgate.formats.parts.maxwell_values import (
+    NO_COLUMNS,
+    Plan,
+    apply,
+    as_text,
+    planner,
+    read_typed,
+)
 from headgate.options import CommonOptions, option
 from headgate.strict_json import Int64, Number, Raw, members, parse, reader
 from headgate.values import Convert, micros
@@ -40,13 +47,13 @@ DDL_OPS = {
 }
 MARKER_OPS = {"bootstrap-start": "snapshot_begin", "bootstrap-complete": "snapshot_end"}
 TYPES = [*ROW_OPS, *MARKER_OPS, *DDL_OPS, "heartbeat"]
+TYPE_WORDS = frozenset(f'"{word}"'.encode() for word in TYPES)
 
 FULL_SYNC_TS = 1_600_000_000
 """What OMS writes as `ts` of every row of a full synchronization: not a time."""
 
 NULL = Raw(b"null")
 _MICROSECONDS = re.compile(r"[1-9][0-9]{9}\.[0-9]{6}")
-NO_COLUMNS: frozenset[str] = frozenset()
 OWN_NAMES = {"numbers", "booleans", "nested", "partial"}
 
 
@@ -103,13 +110,6 @@ class KnownWire(Wire, gc=False, forbid_unknown_fields=True):
     """The same, refusing a member that would otherwise be skipped unseen."""
 
 
-class RawRows(msgspec.Struct, gc=False):
-    """The rows alone, each value as its own bytes; of a DDL message, the table's definitions."""
-
-    data: dict[str, Raw] | None = None
-    old: dict[str, Raw] | None = None
-
-
 class Definition(msgspec.Struct, gc=False):
     """The part of a table definition that an event has columns for."""
 
@@ -127,22 +127,9 @@ class DdlOld(msgspec.Struct, gc=False):
 
 _known = reader(KnownWire)
 _any = reader(Wire)
-_raw_rows = reader(RawRows)
 _definition = reader(Definition | None)
 _ddl_old = reader(DdlOld)
-_names = reader(list[str] | None)
-_kafka_key = reader(Any)
 MEMBERS = {field.encode_name for field in msgspec.structs.fields(Wire)}
-
-
-class Plan(msgspec.Struct):
-    """What the option `columns` means for one table."""
-
-    sets: list[str]
-    documents: frozenset[str]
-    bits: list[str]
-    decimals: list[str]
-    timestamps: list[str]
 
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
@@ -283,13 +270,14 @@ def pushed_at(sent: object, extra: dict[str, str]) -> int | None:
     whole, _, fraction = text.partition(".")
     seconds = whole.removeprefix("-")
     digits = f"{seconds}{fraction}"
-    readable = 0 < len(seconds) <= 11 and digits.isascii() and digits.isdigit()
-    if not readable or len(fraction) > 6:
+    at = None
+    if 0 < len(seconds) <= 11 and digits.isascii() and digits.isdigit():
+        at = int(seconds) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
+        if whole[0] == "-":
+            at = -at if -at >= values.YEAR_ONE else None
+    if at is None or len(fraction) > 6:
         extra["push_ts"] = str(sent)
-    if not readable:
-        return None
-    at = int(seconds) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
-    return -at if whole[0] == "-" else at
+    return at
 
 
 def place(
@@ -328,78 +316,6 @@ def place(
             event.before = {**data, **old}
 
 
-def as_text(
-    data: dict[str, Any],
-    old: dict[str, Any] | None,
-    value: bytes,
-    extra: dict[str, str],
-    documents: frozenset[str],
-) -> None:
-    """Turn both images into text, in place, and note which columns were not JSON strings."""
-    numbers: list[str] = []
-    booleans: list[str] = []
-    nested = values.to_text(data, numbers, booleans)
-    if old:
-        nested |= values.to_text(old, numbers, booleans)
-    if nested or documents:
-        exact = nested_names(data, documents) + nested_names(old or {}, documents)
-        if exact:
-            keep_exact(data, old, value, exact)
-            extra["nested"] = values.names_json(tuple(exact))
-            numbers = [n for n in numbers if n not in exact]
-            booleans = [n for n in booleans if n not in exact]
-    if booleans:
-        extra["booleans"] = values.names_json(tuple(booleans))
-    if numbers:
-        extra["numbers"] = values.names_json(tuple(numbers))
-
-
-def nested_names(image: dict[str, Any], documents: frozenset[str]) -> list[str]:
-    """The columns that hold an object or array, or are known to hold JSON."""
-    return [
-        name
-        for name, sent in image.items()
-        if sent.__class__ is dict
-        or sent.__class__ is list
-        or (sent is not None and name in documents)
-    ]
-
-
-def keep_exact(
-    data: dict[str, Any], old: dict[str, Any] | None, value: bytes, names: list[str]
-) -> None:
-    """Read the message again, for the exact text of columns that hold an object or array."""
-    exact = parse(_raw_rows, value)
-    rows = exact.old if exact.data is None else exact.data
-    for image, raws in ((data, rows), (old or {}, exact.old or {})):
-        for name in names:
-            if image.get(name) is not None:
-                image[name] = bytes(raws[name]).decode()
-
-
-def read_typed(image: dict[str, Any], plan: Plan) -> None:
-    """Make text of what only its JSON type tells apart: BIT as base64 or digits, SET as array."""
-    for name in plan.bits:
-        sent = image.get(name)
-        if sent.__class__ is str:
-            image[name] = values.big_endian_bits(values.base64_bytes(str(sent)))
-    for name in plan.sets:
-        sent = image.get(name)
-        if sent.__class__ is list and all(label.__class__ is str for label in sent):
-            image[name] = ",".join(sent)
-
-
-def apply(image: dict[str, Any], plan: Plan, to_utc: Convert | None) -> None:
-    """Make canonical text of the other columns whose types the option `columns` gives."""
-    for name in plan.decimals:
-        if image.get(name) is not None:
-            image[name] = values.plain(image[name])
-    if to_utc:
-        for name in plan.timestamps:
-            if image.get(name) is not None:
-                image[name] = to_utc(image[name])
-
-
 def key_of(message: Wire, key: bytes | None) -> tuple[str, ...] | None:
     """The primary key's columns: the value says it, else the Kafka key does, else nothing."""
     told = message.primary_key_columns
@@ -413,53 +329,6 @@ def key_of(message: Wire, key: bytes | None) -> tuple[str, ...] | None:
         return None
     row = message.data if message.data is not None else message.old
     return kafka_key(key, row or {})
-
-
-@lru_cache(maxsize=4096)
-def key_names(sent: bytes) -> tuple[str, ...] | None:
-    """The names in `primary_key_columns`; made once, because every message repeats them."""
-    names = parse(_names, sent)
-    return None if names is None else tuple(names)
-
-
-def kafka_key(key: bytes, row: dict[str, Any]) -> tuple[str, ...] | None:
-    """The columns that Maxwell's Kafka key names, spelled as the row spells them.
-
-    >>> kafka_key(b'{"database":"d","table":"t","pk.userid":1}', {"UserId": "1"})
-    ('UserId',)
-    """
-    try:
-        sent = _kafka_key.decode(key)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None  # some other producer's key, or the bare UUID of a DDL message
-    if sent.__class__ is dict:
-        names = hash_names(tuple(sent))
-    elif sent.__class__ is list and len(sent) == 3 and sent[2].__class__ is list:
-        names = tuple(n for part in sent[2] if part.__class__ is dict for n in part)
-    else:
-        return None
-    for name in names or ():
-        if name not in row:
-            return tuple(spelled(n, row) for n in names or ())
-    return names
-
-
-@lru_cache(maxsize=4096)
-def hash_names(found: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The columns among the members of a Kafka key; `_uuid` stands for a table without a key."""
-    names = tuple(n[3:] for n in found if n.startswith("pk."))
-    return names if names or "_uuid" in found else None
-
-
-def spelled(name: str, row: dict[str, Any]) -> str:
-    """A name of the Kafka key, which is in lower case and in snake_case, as the row spells it."""
-    if name in row:
-        return name
-    for fold in (str.lower, lambda n: n.lower().replace("_", "")):
-        found = [n for n in row if fold(n) == fold(name)]
-        if len(found) == 1:
-            return found[0]
-    return name
 
 
 def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, str]) -> None:
@@ -531,38 +400,16 @@ def definition_type(column: dict[str, Any]) -> str | None:
     return f"{name} unsigned" if column.get("signed") is False else name
 
 
-def planner(columns: str | None) -> Callable[[Event], Plan] | None:
-    """A function that finds the plan of an event's table, or None without the option `columns`."""
-    told = declared(columns)
-    if not told:
-        return None
-
-    @lru_cache(maxsize=4096)
-    def plan(database: str | None, table: str | None) -> Plan:
-        bases = {n: values.base_type(t) for n, t in for_table(told, database, table).items()}
-
-        def names(*wanted: str) -> list[str]:
-            return [column for column, base in bases.items() if base in wanted]
-
-        return Plan(
-            names("set"),
-            frozenset(names("json")),
-            names("bit"),
-            names(*DECIMALS),
-            names("timestamp"),
-        )
-
-    return lambda event: plan(event.database, event.table)
-
-
 def recognises(message: Sniffed) -> bool:
     """Maxwell's members, or `encrypted` alone; Canal shares most, but its `data` is an array."""
     found = message.members
     if "type" not in found or "database" not in found:
         return list(found) == ["encrypted"]
-    if "isDdl" in found or "mysqlType" in found or bytes(found.get("data", NULL))[:1] == b"[":
+    data = bytes(found.get("data", NULL))[:1]
+    if "isDdl" in found or "mysqlType" in found or data == b"[":
         return False
-    return any(n in found for n in ("data", "def", "encrypted")) or bytes(found["type"]).islower()
+    own = data == b"{" or "def" in found or "encrypted" in found
+    return own or bytes(found["type"]) in TYPE_WORDS
 
 
 FORMAT = Format(

@@ -6,6 +6,7 @@ itself: docs/formats/oms-default.md.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,8 @@ from headgate.formats.parts.oms_values import (
     unknown,
     wrong_images,
 )
+from headgate.limits import CACHED_KEY_BYTES
+from headgate.memo import Memo
 from headgate.options import CommonOptions
 from headgate.strict_json import Raw, exact_text, parse, reader
 from headgate.values import micros
@@ -124,19 +127,14 @@ _raw_meta = reader(RawMeta)
 
 def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
     """A decoder of one dialect, or of either where `dialect` is None."""
-    plans: dict[tuple[str | None, ...], Plan] = {}
+    plans = Memo(make_plan)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
             return [Event("tombstone", format="oms-default", dialect=dialect)]
         message, extra = read(value)
         meta = message.allMetaData
-        table = meta.db, meta.table_name, meta.record_primary_key, meta.dbType
-        plan = plans.get(table)
-        if plan is None:
-            if len(plans) > 10_000:
-                plans.clear()
-            plan = plans[table] = make_plan(*table)
+        plan = plans[meta.db, meta.table_name, meta.record_primary_key, meta.dbType]
         op = ROW_OPS.get(message.recordType)
         before, after = message.prevStruct, message.postStruct
         light = None
@@ -146,6 +144,8 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
             if after is not None and (told := after.pop(TYPES_MEMBER, None)) is not None:
                 light = told
             if light is not None and op and light != plan.light:
+                if len(value) > CACHED_KEY_BYTES:
+                    plan = copy(plan)  # what is kept for a table stays small
                 learn(plan, light)
         event = Event(
             "row",
@@ -195,8 +195,9 @@ def read(value: bytes) -> tuple[Message, dict[str, str]]:
     return message, {n: text for n, text in others.items() if text is not None}
 
 
-def make_plan(db: str | None, table: str | None, key: str | None, db_type: str | None) -> Plan:
+def make_plan(told: tuple[str | None, str | None, str | None, str | None]) -> Plan:
     """Take the names of a table apart: OceanBase's `db` is `tenant.database`."""
+    db, table, key, db_type = told
     tenant, _, database = (db or "").partition(".")
     split = (db_type or "").startswith("OB_") and tenant and database and "." not in database
     return Plan(

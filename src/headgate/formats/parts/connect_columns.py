@@ -25,7 +25,7 @@ from headgate.limits import MAX_PLAIN_EXPONENT
 from headgate.options import CommonOptions, option
 
 MOST_DECIMAL_BYTES = 1024
-_DECIMAL_TEXT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DECIMAL_TEXT = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COLUMN = re.compile(r"((?:`[^`]+`|[^\s`.]+)(?:\.(?:`[^`]+`|[^\s`.]+)){0,2})\s+(\S.*)", re.DOTALL)
 _SPLIT = re.compile(r",(?=(?:[^']*'[^']*')*[^']*$)(?![^(]*\))")
 _LENGTH = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
@@ -234,12 +234,7 @@ def hex_bits(value: Any) -> str:
     """
     if value.__class__ is bool or value.__class__ is int:
         return str(int(value))
-    held = values.base64_bytes(values.hex_bytes(text(value)))
-    if len(held) > 8:
-        raise DecodeError(
-            "invalid-value", f"a BIT column has {len(held)} bytes", "check the schema"
-        )
-    return values.big_endian_bits(held)
+    return values.big_endian_bits(values.base64_bytes(values.hex_bytes(text(value))))
 
 
 def base64_text(value: Any) -> str:

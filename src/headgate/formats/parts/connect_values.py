@@ -336,7 +336,7 @@ def planner(
             found = make_plan(schema, own, oms, options, column)
             if len(plans) >= MOST_PLANS:
                 plans.clear()
-            if len(schema) <= MOST_SCHEMA_BYTES:
+            if len(schema) + len(database or "") + len(table or "") <= MOST_SCHEMA_BYTES:
                 plans[told] = found
         return found
 

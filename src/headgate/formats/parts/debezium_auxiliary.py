@@ -190,7 +190,9 @@ def statement_op(ddl: str) -> str | None:
     return words[0].lower() if words[0] in known else None
 
 
-_RENAME = re.compile(r"\s*ALTER\s+TABLE\s+\S+\s+RENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)", re.IGNORECASE)
+_RENAME = re.compile(
+    r"\s*ALTER\s+TABLE\s+\S+\s+RENAME\s+(?!\s|COLUMN\b|INDEX\b|KEY\b)", re.IGNORECASE
+)
 
 
 def no_envelope(found: dict[str, Raw]) -> DecodeError:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
 
 from headgate.event import Event
+from headgate.memo import Memo
 from headgate.strict_json import Int64, Raw, exact_text, members, parse, reader
 from headgate.values import micros
 
 WRAPPER = {"schema", "payload"}
+NULL = Raw(b"null")
 OMS = "OMS"
 # What an Arrow timestamp and a Python datetime both hold: the years 1 to 9999.
 Seconds = Annotated[int, msgspec.Meta(ge=-62_135_596_800, le=253_402_300_799)]
@@ -42,7 +44,7 @@ class Source(Times, gc=False):
     snapshot: Flag = None
     db: str | None = None
     table: str | None = None
-    sequence: Any = None
+    sequence: Raw = NULL
     server_id: Int64 | None = None
     gtid: str | None = None
     file: str | None = None
@@ -68,7 +70,6 @@ class RawSource(msgspec.Struct, gc=False):
 
 NO_SOURCE = Source()
 _raw_source = reader(RawSource)
-_json = msgspec.json.encode
 
 
 def moment(times: Any) -> int | None:
@@ -128,9 +129,8 @@ def position_of(source: Source) -> dict[str, str] | None:
         position["server_id"] = f"{source.server_id}"
     if source.thread is not None:
         position["thread"] = f"{source.thread}"
-    if source.sequence is not None:
-        sequence = source.sequence
-        position["sequence"] = sequence if isinstance(sequence, str) else _json(sequence).decode()
+    if source.sequence is not NULL and (sequence := exact_text(source.sequence)) is not None:
+        position["sequence"] = sequence
     return position or None
 
 
@@ -169,10 +169,12 @@ def describe_elsewhere(event: Event, payload: bytes) -> None:
         event.extra = {**(event.extra or {}), **extra}
 
 
-@lru_cache(maxsize=4096)
-def shared(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The one tuple of those names, so that Arrow lays it down once."""
+def _same(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
+
+
+shared: Callable[[tuple[str, ...]], tuple[str, ...]] = Memo(_same).__getitem__
+"""The one tuple of those names, so that Arrow lays it down once."""
 
 
 def key_members(key: bytes | None) -> dict[str, Raw] | None:
