@@ -35,6 +35,8 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 CACHE = ROOT / ".cache"
 CORES = 2
 DRIVER_MEMORY = "4g"
+PARTITION = "64m"
+"""Ten tasks per file; with the default of 128 MB there are five, and one core idles at the end."""
 MESSAGES = 1_000_000
 SAMPLE = 300
 """Messages of the small file that is compared row by row, and whose time is a job's start-up."""
@@ -175,6 +177,7 @@ def start_spark() -> SparkSession:
         SparkSession.builder.master(f"local[{CORES}]")
         .appName("headgate bench")
         .config("spark.driver.memory", DRIVER_MEMORY)
+        .config("spark.sql.files.maxPartitionBytes", PARTITION)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
@@ -482,11 +485,12 @@ def page(results: list[Figures], facts: dict[str, str], rounds: int) -> str:
         "uncompressed Parquet with the columns of Spark's Kafka source. debezium is the bare "
         "envelope (schemas.enable=false) with decimal.handling.mode=string and DATETIME as text, "
         "because Flink's `debezium-json` types no epoch milliseconds; debezium-smt has "
-        "add.fields=op,db,table,source.ts_ms,file,pos.",
+        "add.fields=op,db,table,source.ts_ms,file,pos; maxwell is what Maxwell writes by default.",
         f"Each work ran once unmeasured, then {rounds} times, the works of a format in turn; the "
         "median counts. A time is that of a whole job, from building the DataFrame or submitting "
         "the statement to its end, job start-up included on both sides. Everything Spark does "
-        "goes to the `noop` sink with Spark's default partition sizes, everything Flink does to "
+        f"goes to the `noop` sink, in partitions of {PARTITION} so that both cores have work to the "
+        "end (the default of 128m makes five tasks of a file); everything Flink does goes to "
         "`blackhole`. MB are millions of bytes of messages, keys included.",
         "- **read only**: the lines as text (open-protocol: its Parquet columns).\n"
         "- **identity mapInArrow**: the columns that decode receives, to Python and back, "
