@@ -489,8 +489,8 @@ def page(results: list[Figures], facts: dict[str, str], rounds: int) -> str:
         f"Each work ran once unmeasured, then {rounds} times, the works of a format in turn; the "
         "median counts. A time is that of a whole job, from building the DataFrame or submitting "
         "the statement to its end, job start-up included on both sides. Everything Spark does "
-        f"goes to the `noop` sink, in partitions of {PARTITION} so that both cores have work to the "
-        "end (the default of 128m makes five tasks of a file); everything Flink does goes to "
+        f"goes to the `noop` sink, in partitions of {PARTITION} so that both cores have work to "
+        "the end (the default of 128m makes five tasks of a file); everything Flink does goes to "
         "`blackhole`. MB are millions of bytes of messages, keys included.",
         "- **read only**: the lines as text (open-protocol: its Parquet columns).\n"
         "- **identity mapInArrow**: the columns that decode receives, to Python and back, "

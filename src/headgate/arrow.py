@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headgate.codec import decode_message
 from headgate.event import Event, Types
 from headgate.formats import Decode
-from headgate.limits import BATCH_BYTES, EXPANDED_BYTES, MAX_MESSAGE_BYTES
+from headgate.limits import BATCH_BYTES, BATCH_ROWS, EXPANDED_BYTES, MAX_MESSAGE_BYTES
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 TYPE = pa.struct([("mysql", pa.string()), ("jdbc", pa.int32()), ("flags", pa.int32())])
@@ -82,16 +82,24 @@ def most_bytes_of(options: Mapping[str, Any]) -> int:
 
 
 def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Slice a batch so that no part holds much more than BATCH_BYTES of messages."""
-    if batch.nbytes <= BATCH_BYTES:
-        yield batch
-        return
-    start = size = 0
-    for i, value in enumerate(batch.column("value")):
-        size += value.as_buffer().size if value.is_valid else 0
-        if size > BATCH_BYTES and i > start:
+    """Slice a batch so that no part holds many rows, or much more than BATCH_BYTES of messages."""
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        part = batch.slice(start, BATCH_ROWS)
+        if part.nbytes <= BATCH_BYTES:
+            yield part
+        else:
+            yield from by_bytes(part)
+
+
+def by_bytes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slice a batch of large messages."""
+    sizes = pc.fill_null(pc.binary_length(batch.column("value")), 0).to_pylist()
+    start = held = 0
+    for i, size in enumerate(sizes):
+        held += size
+        if held > BATCH_BYTES and i > start:
             yield batch.slice(start, i - start)
-            start, size = i, value.as_buffer().size if value.is_valid else 0
+            start, held = i, size
     yield batch.slice(start)
 
 

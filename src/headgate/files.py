@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 
 from headgate.arrow import SOURCE_COLUMNS
 from headgate.errors import UsageError
-from headgate.limits import BATCH_BYTES
+from headgate.limits import BATCH_BYTES, BATCH_ROWS
 from headgate.relaxed_json import messages_in
 from headgate.values import LAST_TIME, YEAR_ONE
 
-BATCH_ROWS = 2_000
 PEEK_BYTES = 64 * 1024
 SPLIT_BYTES = 64 * 1024 * 1024
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}

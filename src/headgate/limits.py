@@ -12,6 +12,9 @@ MAX_REPEATED_BYTES = 1024 * 1024 * 1024
 MAX_PLAIN_EXPONENT = 5_000
 """Decimal exponents beyond this stay in scientific notation instead of growing into zeros."""
 
+BATCH_ROWS = 2_000
+"""Messages decoded at a time: few enough to stay in the processor's cache."""
+
 BATCH_BYTES = 32 * 1024 * 1024
 """Bytes of messages after which an Arrow batch of events is handed on."""
 

@@ -26,6 +26,7 @@ from headgate.formats.parts.debezium_auxiliary import decode_auxiliary, shape
 from headgate.formats.parts.debezium_source import (
     MYSQL_LIKE,
     NO_SOURCE,
+    OMS,
     WRAPPER,
     Source,
     Times,
@@ -43,7 +44,7 @@ from headgate.formats.parts.debezium_source import (
 )
 from headgate.memo import Memo
 from headgate.strict_json import Raw, members, parse, reader
-from headgate.values import convert, exact_nested, to_text
+from headgate.values import convert, exact_nested, names_json, to_text
 
 OPS = {"c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "truncate"}
 OPS |= {code.upper(): op for code, op in OPS.items()}
@@ -108,7 +109,10 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if op is None:
             return [other(key, unwrapped(value, wrapped), envelope, wrapped, dialect)]
         source = envelope.source or NO_SOURCE
-        name = dialect or dialect_of(source, wrapped)
+        if dialect is None and source.connector == "mysql" and source.name != OMS:
+            name = "debezium"
+        else:
+            name = dialect or dialect_of(source, wrapped)
         oms = name != "debezium"
         plan = plan_of(schema, oms, source.db, source.table)
         before, after = envelope.before, envelope.after
@@ -117,9 +121,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
                 convert(before, plan.converters)
             if after:
                 convert(after, plan.converters)
-        bare = images_to_text(envelope, value, wrapped)
-        if schema != NO_SCHEMA:
-            bare = NONE_BARE
+        bare = images_to_text(envelope, value, wrapped, lean or schema != NO_SCHEMA)
         if op == "insert" and flag(source.snapshot):
             op = "snapshot"  # MySQL's connector before 1.4 wrote snapshot rows as `c`
         event = Event(
@@ -140,7 +142,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             name,
             None if lean else extra_of(source, bare),
         )
-        check_images(event, key)
+        if op != "update" or after is None:
+            check_images(event, key)
         if lean:
             return [event]
         if (
@@ -200,24 +203,18 @@ Bare = tuple[tuple[str, ...], tuple[str, ...]]
 NONE_BARE: Bare = ((), ())
 
 
-def images_to_text(envelope: Envelope, value: bytes, wrapped: bool) -> Bare:
-    """Make text of both images, and say which columns came as bare numbers and as true/false."""
+def images_to_text(envelope: Envelope, value: bytes, wrapped: bool, quiet: bool) -> Bare:
+    """Make text of both images; unless `quiet`, say which columns came bare."""
     numbers: list[str] = []
     booleans: list[str] = []
     nested = False
     if envelope.after:
         nested = to_text(envelope.after, numbers, booleans)
     if envelope.before:
-        old_numbers: list[str] = []
-        old_booleans: list[str] = []
-        nested |= to_text(envelope.before, old_numbers, old_booleans)
-        if old_numbers != numbers:
-            numbers = list(dict.fromkeys(numbers + old_numbers))
-        if old_booleans != booleans:
-            booleans = list(dict.fromkeys(booleans + old_booleans))
+        nested |= to_text(envelope.before, numbers, booleans)
     if nested:
         exact_images(envelope, unwrapped(value, wrapped))
-    return tuple(numbers), tuple(booleans)
+    return NONE_BARE if quiet else (tuple(numbers), tuple(booleans))
 
 
 def exact_images(envelope: Envelope, payload: bytes) -> None:
@@ -237,7 +234,7 @@ def extras() -> Any:
         extra = describe_source(source)
         for label, columns in zip(("numbers", "booleans"), bare):
             if columns:
-                extra[label] = _json(columns).decode()
+                extra[label] = names_json(columns)
         return extra or None
 
     known = Memo(make)
