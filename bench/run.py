@@ -558,7 +558,7 @@ def main() -> None:
         print(f"Flink: {why_not}", flush=True)
     spark = start_spark()
     facts = {
-        "Date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "Date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Commit": commit(),
         "Machine": f"{machine()}; load average {load:.2f} when the run began",
         "Spark": f"{spark.version}, local[{CORES}], driver memory {DRIVER_MEMORY}, "

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ from headgate.limits import IN_PROCESS_BYTES
 
 SOME_INVALID = 3
 Work = Callable[[Split], Iterator[pa.RecordBatch]]
+PerFile = Iterator[tuple[str, Iterable[pa.RecordBatch]]]
+Tally = Counter[tuple[str, str]]
+"""How many dead letters have which code, each with its first sentence."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -137,7 +141,7 @@ def detect(
     decoder("auto", **options)
     files = expand(paths)
     spark = on_spark((), files, master)
-    work = lambda s: counted(s, options)  # noqa: E731
+    work = partial(counted, options=options)
     for file, batches in per_file(files, spark, master, COUNT_SCHEMA, work):
         counts: Counter[tuple[str | None, ...]] = Counter()
         for batch in batches:
@@ -220,27 +224,38 @@ def decode(
         from headgate.cluster import write_events
 
         tally = write_events(files, format, options, out, errors, master)
+    elif out:
+        tally = write_here(files, partial(decoded, format=format, options=options), out, errors)
     else:
-        tally = Counter()
-        with ParquetSink(errors, DEAD_SCHEMA) as dead:
-            if out:
-                with ParquetSink(out, EVENT_SCHEMA) as sink:
-                    work = lambda s: decoded(s, format, options)  # noqa: E731
-                    for _, batches in per_file(files, spark, master, EVENT_SCHEMA, work):
-                        for batch in batches:
-                            sink.write(batch)
-                            dead.write(note_dead(dead_letters(batch), tally))
-            else:
-                work = lambda s: printed(s, format, options)  # noqa: E731
-                for _, batches in per_file(files, spark, master, PRINTED_SCHEMA, work):
-                    for batch in batches:
-                        sys.stdout.buffer.write(b"".join(batch.column("line").to_pylist()))
-                        letters = batch.filter(pc.is_valid(batch.column("code")))
-                        dead.write(note_dead(letters.select(DEAD_SCHEMA.names), tally))
-                sys.stdout.buffer.flush()
+        work = partial(printed, format=format, options=options)
+        tally = print_lines(per_file(files, spark, master, PRINTED_SCHEMA, work), errors)
     if tally:
         report_dead(tally, errors)
         raise click.exceptions.Exit(SOME_INVALID)
+
+
+def write_here(files: list[str], work: Work, out: str, errors: str | None) -> Tally:
+    """Decode in this process into Parquet; the dead letters, counted."""
+    tally: Tally = Counter()
+    with ParquetSink(errors, DEAD_SCHEMA) as dead, ParquetSink(out, EVENT_SCHEMA) as sink:
+        for _, batches in per_file(files, False, None, EVENT_SCHEMA, work):
+            for batch in batches:
+                sink.write(batch)
+                dead.write(note_dead(dead_letters(batch), tally))
+    return tally
+
+
+def print_lines(found: PerFile, errors: str | None) -> Tally:
+    """Print the events as they come; the dead letters, counted."""
+    tally: Tally = Counter()
+    with ParquetSink(errors, DEAD_SCHEMA) as dead:
+        for _, batches in found:
+            for batch in batches:
+                sys.stdout.buffer.write(b"".join(batch.column("line").to_pylist()))
+                letters = batch.filter(pc.is_valid(batch.column("code")))
+                dead.write(note_dead(letters.select(DEAD_SCHEMA.names), tally))
+    sys.stdout.buffer.flush()
+    return tally
 
 
 def refuse_used(folder: str) -> None:
@@ -250,7 +265,7 @@ def refuse_used(folder: str) -> None:
         raise UsageError(f"{folder} exists and is not an empty directory; name another")
 
 
-def note_dead(letters: pa.RecordBatch, tally: Counter[tuple[str, str]]) -> pa.RecordBatch:
+def note_dead(letters: pa.RecordBatch, tally: Tally) -> pa.RecordBatch:
     """Count dead letters by code, with a first sentence for each."""
     for code, message in zip(
         letters.column("code").to_pylist(), letters.column("message").to_pylist()
@@ -259,7 +274,7 @@ def note_dead(letters: pa.RecordBatch, tally: Counter[tuple[str, str]]) -> pa.Re
     return letters
 
 
-def report_dead(tally: Counter[tuple[str, str]], errors: str | None) -> None:
+def report_dead(tally: Tally, errors: str | None) -> None:
     """The summary on standard error."""
     total = sum(tally.values())
     where = f", kept in {errors}" if errors else "; --errors DIR keeps them"
@@ -303,7 +318,7 @@ def on_spark(paths: Iterable[str], files: list[str], master: str | None) -> bool
 
 def per_file(
     files: list[str], spark: bool, master: str | None, schema: pa.Schema, work: Work
-) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+) -> PerFile:
     """Each file with its results, in order, made in this process or on Spark."""
     if spark:
         from headgate.cluster import on_workers

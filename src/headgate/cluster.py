@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import groupby, islice
 from typing import Any
 
@@ -72,7 +72,7 @@ def batches_of(rows: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatc
 
 def aware(value: Any) -> Any:
     """A value of a Row; Spark hands over times in this machine's zone, and without saying so."""
-    return value.astimezone(timezone.utc) if value.__class__ is datetime else value
+    return value.astimezone(UTC) if value.__class__ is datetime else value
 
 
 def write_events(

@@ -6,7 +6,7 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -238,7 +238,7 @@ def utc(zone_name: str) -> Convert | None:
         whole, dot, fraction = value.partition(".")
         try:
             local = datetime.strptime(whole, "%Y-%m-%d %H:%M:%S")
-            at = local.replace(tzinfo=zone).astimezone(timezone.utc)
+            at = local.replace(tzinfo=zone).astimezone(UTC)
         except (ValueError, OverflowError):  # zero dates and what only MySQL calls a date
             return value
         return f"{at:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")

@@ -7,7 +7,7 @@ docs/formats/shareplex.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -117,7 +117,7 @@ def time_reader(zone_name: str) -> ReadTime:
             return None
         try:
             at = datetime.fromisoformat(text.removesuffix("Z") + "+00:00" * text.endswith("Z"))
-            at = (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(timezone.utc)
+            at = (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
         except (ValueError, OverflowError):
             raise DecodeError(
                 "invalid-value",
