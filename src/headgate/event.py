@@ -58,3 +58,13 @@ class Message(NamedTuple):
     partition: int | None = None
     offset: int | None = None
     timestamp: int | None = None
+
+
+class Record(NamedTuple):
+    """One message to be written; a value of None is a tombstone."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] | None = None
+    topic: str | None = None
+    partition: int | None = None

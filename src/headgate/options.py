@@ -30,13 +30,44 @@ class CommonOptions:
     lean: bool = option(False, "leave out position and extra where that saves time")
     max_message_bytes: int = option(MAX_MESSAGE_BYTES, "largest message decoded")
 
+    schema: str | None = option(
+        None, "CREATE TABLE statements, for exact types, keys and the labels of ENUM and SET"
+    )
+
     def __post_init__(self) -> None:
-        try:
-            ZoneInfo(self.timezone)
-        except (KeyError, ValueError, OSError):
-            raise UsageError(
-                f"unknown timezone {self.timezone!r}; use a name such as 'Asia/Shanghai' or 'UTC'"
-            ) from None
+        check_zone(self.timezone)
+
+
+@dataclass(frozen=True)
+class EncodeOptions:
+    """Options that every format has when it is written."""
+
+    timezone: str = option("UTC", "zone in which the dialect writes TIMESTAMP as local text")
+    strict: bool = option(False, "refuse an event of which the format cannot carry everything")
+    schema: str | None = option(
+        None, "CREATE TABLE statements, for types, keys and labels that the events do not tell"
+    )
+    topic: str | None = option(
+        None, "topic of the messages, where {database} and {table} stand for the event's"
+    )
+    partition: str | None = option(None, "rule that chooses the partition (docs/dispatch.md)")
+    partition_num: int | None = option(None, "number of the topic's partitions")
+    partition_columns: str | None = option(
+        None, "columns that the rule `columns` hashes, separated by commas"
+    )
+
+    def __post_init__(self) -> None:
+        check_zone(self.timezone)
+
+
+def check_zone(name: str) -> None:
+    """Refuse a time zone that does not exist."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(
+            f"unknown timezone {name!r}; use a name such as 'Asia/Shanghai' or 'UTC'"
+        ) from None
 
 
 def spelled(name: str) -> str:

@@ -10,16 +10,19 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Raw
 
 from headgate.errors import unknown_name
-from headgate.event import Event
-from headgate.options import CommonOptions, build, names, spelled
+from headgate.event import Event, Record
+from headgate.options import CommonOptions, EncodeOptions, build, names, spelled
 
 Decode = Callable[["bytes | None", "bytes | None", "str | None"], list[Event]]
 """(key, value, topic) to events; raises DecodeError."""
+
+Encode = Callable[[Event, "list[str]"], "list[Record]"]
+"""(event, losses) to messages; appends the code of each value it cannot write (losses.VALUES)."""
 
 
 class Sniffed(NamedTuple):
@@ -41,9 +44,35 @@ MODULES = {
 }
 
 
+class Packer(Protocol):
+    """Joins messages of rows of one table and partition into one message."""
+
+    def fits(self, held: list[Record], record: Record) -> bool:
+        """Whether a record can join those that are held."""
+
+    def join(self, held: list[Record]) -> Record:
+        """The records as one."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a format is written: its options, its encoder, and what it can carry."""
+
+    options: type[EncodeOptions]
+    encoder: Callable[[str, Any], Encode]
+    carries: Callable[[str, Any], frozenset[str]]
+    producer: str
+    """Whose partition hash its messages go by (dispatch.py)."""
+    broadcasts_ddl: bool = False
+    packer: Callable[[Any], Packer] | None = None
+    """Makes, from the options, what joins the messages of several rows into one."""
+    binary: bool = False
+    """Whether a message cannot be a line of text."""
+
+
 @dataclass(frozen=True)
 class Format:
-    """One wire format: what it is called, what it knows, and how its decoder is made."""
+    """One wire format: what it is called, what it knows, and how its codec is made."""
 
     name: str
     summary: str
@@ -52,6 +81,7 @@ class Format:
     decoder: Callable[[str | None, Any], Decode]
     recognises: Callable[[Sniffed], bool]
     kinds: str
+    encoding: Encoding | None = None
 
 
 def load(name: str) -> Format:

@@ -19,6 +19,7 @@ from headgate.compression import COMPRESSIONS, decompressor, is_json
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.encoders.canal_json import ENCODING
 from headgate.formats.parts import oms_values
 from headgate.formats.parts.oms_values import TypedConverters
 from headgate.limits import MAX_EVENTS_PER_MESSAGE, MAX_REPEATED_BYTES
@@ -467,4 +468,5 @@ FORMAT = Format(
     decoder=make_decoder,
     recognises=recognises,
     kinds="rows, DDL, statements, watermarks, heartbeats, XA markers",
+    encoding=ENCODING,
 )

@@ -1,0 +1,261 @@
+"""Events to messages of one format: the losses counted, the partition chosen, rows packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headgate.dispatch import DispatchError, partitioner
+from headgate.errors import UsageError
+from headgate.event import Event, Record, Types
+from headgate.formats import Encoding, load, split
+from headgate.formats.encoders.common import Plans, is_numbered
+from headgate.losses import NUMBERS, PLACE, PRESENT, SENTENCES, Loss, checks, kind_of, strongest
+from headgate.mysql_types import parse_type
+from headgate.options import EncodeOptions, build
+from headgate.schemas import Schemas
+
+
+class Encoded(NamedTuple):
+    """What became of one event: its messages, what they do not carry, or why there are none."""
+
+    records: list[Record]
+    lost: list[str]
+    error: tuple[str, str] | None = None
+
+
+class Encoder:
+    """Encodes events of a stream, in order; it learns tables' schemas from the DDL it sees.
+
+    >>> encoder = Encoder("maxwell")
+    >>> encoder(Event("row", "insert", "d", "t", after={"id": "1"})).records[0].value
+    b'{"database":"d","table":"t","type":"insert","data":{"id":"1"}}'
+    >>> encoder(Event("watermark", commit_ts=1)).lost
+    ['watermark']
+    """
+
+    def __init__(self, spec: str, **options: Any) -> None:
+        self.name, dialect, self.encoding = target(spec)
+        told = build(self.encoding.options, options)
+        carried = self.encoding.carries(dialect, told)
+        self.carried = carried
+        self.checks = checks(carried | {"extra"})
+        self.places = {c.removeprefix(PLACE) for c in carried if c.startswith(PLACE)}
+        self.encode = self.encoding.encoder(dialect, told)
+        self.strict = told.strict
+        self.schemas = Schemas(told.schema)
+        self.informed = told.schema is not None
+        self.route = router(told, dialect, self.encoding)
+        self.labels = None if NUMBERS in carried else Plans(unlabelled_columns)
+        self.packer = self.encoding.packer and self.encoding.packer(told)
+
+    def __call__(self, event: Event) -> Encoded:
+        """Encode one event."""
+        kind = kind_of(event)
+        if kind == "ddl":
+            self.schemas.learn(event)
+            self.informed = True
+        elif kind == "row":
+            if self.informed:
+                event = msgspec.structs.replace(event)
+                self.schemas.complete(event)
+        elif kind == "invalid":
+            return Encoded([], [], event.error or ("invalid", "the event is invalid"))
+        lost: list[str] = []
+        if kind != "row" and kind not in self.carried and event.format != self.name:
+            if kind != "truncate" or "ddl" not in self.carried:
+                return self.judge([], [kind])
+            event, lost = truncation(event), [kind]
+        lost += [code for code, present in self.checks if present(event)]
+        if self.labels and event.types is not None and is_numbered(event):
+            lost += ["enum-labels"] * unlabelled(event, self.labels(event.types))
+        if event.position is not None and self.misplaces(event):
+            lost.append("position")
+        if event.format != self.name and PRESENT["extra"](event):
+            lost.append("extra")
+        records = self.encode(event, lost)
+        if not records:
+            return self.judge([], [kind])
+        if self.route is not None:
+            try:
+                records = self.route(event, records)
+            except DispatchError as error:
+                return Encoded([], lost, (error.code, str(error)))
+        return self.judge(records, lost)
+
+    def judge(self, records: list[Record], lost: list[str]) -> Encoded:
+        """The outcome; under `strict`, none that loses anything."""
+        if lost and self.strict:
+            said = "; ".join(SENTENCES[code] for code in dict.fromkeys(lost))
+            return Encoded(
+                [], lost, ("lossy", f"{said}; leave strict out, or choose another format")
+            )
+        return Encoded(records, lost)
+
+    def misplaces(self, event: Event) -> bool:
+        """Whether the format has no place for some of an event's position."""
+        told = event.position or {}
+        # The number of a row within its message is no place in the source's log.
+        return any(
+            n not in self.places and (n != "row" or event.format == "debezium") for n in told
+        )
+
+
+def target(spec: str) -> tuple[str, str, Encoding]:
+    """A format that is to be written: its name, its dialect (the first, if none is named).
+
+    >>> target("canal-json")[:2]
+    ('canal-json', 'canal')
+    """
+    name, dialect = split(spec)
+    if name == "auto":
+        raise UsageError("a format to write must be named, as in canal-json:ticdc or debezium")
+    format = load(name)
+    assert format.encoding is not None
+    return name, dialect or next(iter(format.dialects)), format.encoding
+
+
+Route = Callable[[Event, list[Record]], list[Record]]
+
+
+def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | None:
+    """What gives each record its topic and partition; None where neither is asked for."""
+    producer = "ticdc" if dialect == "ticdc" else encoding.producer
+    partitions = partitioner(
+        options.partition,
+        options.partition_num,
+        options.partition_columns,
+        producer,
+        encoding.broadcasts_ddl,
+    )
+    topic_of = topic_template(options.topic)
+    if options.partition_num is None and options.topic is None:
+        return None
+
+    def route(event: Event, records: list[Record]) -> list[Record]:
+        topic = topic_of(event)
+        return [
+            record._replace(topic=topic, partition=partition)
+            for partition in partitions(event)
+            for record in records
+        ]
+
+    return route
+
+
+def topic_template(template: str | None) -> Callable[[Event], str | None]:
+    """A function from event to topic.
+
+    >>> topic_template("cdc.{database}.{table}")(Event("row", "insert", "shop", "orders"))
+    'cdc.shop.orders'
+    """
+    if template is None:
+        return lambda _: None
+    parts = template.replace("{schema}", "{database}")
+    for name in ("{database}", "{table}"):
+        parts = parts.replace(name, "")
+    if "{" in parts or "}" in parts:
+        raise UsageError(
+            f"option topic cannot be {template!r}; it may hold {{database}} and {{table}} only"
+        )
+    fixed = template.replace("{schema}", "{database}")
+    if fixed == parts:
+        return lambda _: template
+    return lambda e: fixed.replace("{database}", e.database or "").replace(
+        "{table}", e.table or ""
+    )
+
+
+class Packed(NamedTuple):
+    """A message, what the events in it lost, and the number of the last event in it."""
+
+    record: Record
+    lost: list[str]
+    event: int
+
+
+def packed(
+    encoder: Encoder, encoded: Iterable[tuple[int, Event, Encoded]]
+) -> Iterator[Packed]:
+    """The messages of encoded events, rows of one table joined where the format does that."""
+    packer = encoder.packer
+    if packer is None:
+        for number, _, (records, lost, _) in encoded:
+            for record in records:
+                yield Packed(record, lost, number)
+                lost = []
+        return
+    held: list[Record] = []
+    group: tuple[object, ...] | None = None
+    losses: list[str] = []
+    last = 0
+    for number, event, (records, lost, _) in encoded:
+        for record in records:
+            row = event.kind == "row"
+            own = (event.database, event.table, record.topic, record.partition) if row else None
+            if held and (own is None or own != group or not packer.fits(held, record)):
+                yield Packed(packer.join(held), losses, last)
+                held, losses = [], []
+            held.append(record)
+            losses += lost
+            lost = []
+            group, last = own, number
+    if held:
+        yield Packed(packer.join(held), losses, last)
+
+
+def truncation(event: Event) -> Event:
+    """A truncated table as the DDL statement that does it.
+
+    >>> truncation(Event("row", "truncate", "shop", "a`b")).ddl
+    'TRUNCATE TABLE `shop`.`a``b`'
+    """
+    names = [n.replace("`", "``") for n in (event.database, event.table) if n]
+    statement = "TRUNCATE TABLE " + ".".join(f"`{name}`" for name in names)
+    return msgspec.structs.replace(event, kind="ddl", op="truncate", ddl=statement)
+
+
+def unlabelled_columns(types: Types | None) -> list[str]:
+    """The ENUM and SET columns whose labels the types do not tell."""
+    parsed = ((name, parse_type(told.mysql)) for name, told in (types or {}).items())
+    return [name for name, type_ in parsed if type_.base in ("enum", "set") and not type_.labels]
+
+
+def unlabelled(event: Event, columns: list[str]) -> int:
+    """How many values of those columns an event has."""
+    images = [image for image in (event.before, event.after) if image]
+    return sum(image.get(name) is not None for image in images for name in columns)
+
+
+def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Loss]:
+    """What converting from one format to another cannot carry.
+
+    `from_` and `to` are `name` or `name:dialect`; `schema` says that a table schema will be given;
+    the options are those of the target.
+
+    >>> [loss.code for loss in losses("canal-json", "canal-json:tencent")]
+    ['statement', 'key', 'types', 'position']
+    """
+    from_name, from_dialect, source = target(from_)
+    to_name, to_dialect, sink = target(to)
+    had = source.carries(from_dialect, source.options())
+    carried = sink.carries(to_dialect, build(sink.options, options))
+    codes = {code for code in SENTENCES if code in had and code not in carried}
+    if schema:
+        codes -= {"key", "types", "type-details", "bare-values"}
+    elif (NUMBERS in had) != (NUMBERS in carried) and "type-details" not in had:
+        codes.add("enum-labels")
+    if "before" in carried and "before" not in had:
+        codes.add("before-unknown")
+    if from_name != to_name:
+        codes.add("extra")
+    places = sorted(c.removeprefix(PLACE) for c in had - carried if c.startswith(PLACE))
+    if places:
+        codes.add("position")
+    names = f": {', '.join(places)}"
+    return [
+        Loss(code, SENTENCES[code] + (names if code == "position" else ""))
+        for code in strongest(code for code in SENTENCES if code in codes)
+    ]

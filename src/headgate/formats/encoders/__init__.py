@@ -1,0 +1,1 @@
+"""The writing half of each format; `common` holds what they share."""

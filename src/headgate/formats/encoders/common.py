@@ -1,0 +1,306 @@
+"""What all encoders share: plans per type map, exact JSON values, the producers' escapes."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+from zoneinfo import ZoneInfo
+
+from msgspec import MsgspecError, Raw
+from msgspec.json import Decoder, Encoder
+
+from headgate.event import Event, Image, Types
+from headgate.losses import Lossy
+from headgate.memo import Memo
+
+Write = Callable[[str], Any]
+"""From canonical text to the JSON value that stands for it; raises Lossy where it cannot."""
+Writers = Sequence[tuple[str, Write]]
+V = TypeVar("V")
+
+MOST_PLANS = 1_000
+to_json = Encoder().encode
+_names = Decoder(list[str])
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_SHORT = re.compile(rb"\\[bf\\]")
+_HEX = re.compile(rb"\\(?:\\|u00[01][0-9a-f])")
+_HTML = re.compile(rb"[<>&]|\xe2\x80[\xa8\xa9]")
+_HTML_ESCAPES = {
+    b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026",
+    b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029",
+}  # fmt: skip
+
+
+class Plans(Generic[V]):
+    """What a type map means to an encoder, made once per map.
+
+    Events of a table share one map object, so it is looked for by identity before by content.
+
+    >>> plans = Plans(lambda types: list(types or ()))
+    >>> from headgate.event import ColumnType
+    >>> plans(None), plans({"id": ColumnType("int")})
+    ([], ['id'])
+    """
+
+    def __init__(self, make: Callable[[Types | None], V]) -> None:
+        self.make = make
+        self.by_identity: dict[int, tuple[Types | None, V]] = {}
+        self.by_content: dict[Any, V] = {}
+
+    def __call__(self, types: Types | None) -> V:
+        """The plan of a type map."""
+        found = self.by_identity.get(id(types))
+        if found is not None and found[0] is types:
+            return found[1]
+        content = None if types is None else tuple(types.items())
+        if content not in self.by_content:
+            if len(self.by_content) >= MOST_PLANS:
+                self.by_content.clear()
+            self.by_content[content] = self.make(types)
+        plan = self.by_content[content]
+        if len(self.by_identity) >= MOST_PLANS:
+            self.by_identity.clear()
+        self.by_identity[id(types)] = (types, plan)  # holding it keeps its identity its own
+        return plan
+
+
+def written(image: Image, writers: Writers, lost: list[str]) -> dict[str, Any]:
+    """A row as JSON values: a copy, each column that needs it converted.
+
+    >>> lost = []
+    >>> written({"id": "7", "n": "x"}, [("id", whole), ("n", whole)], lost), lost
+    ({'id': 7, 'n': 'x'}, ['misfit'])
+    """
+    row: dict[str, Any] = image.copy()
+    for name, write in writers:
+        text = row.get(name)
+        if text is not None:
+            try:
+                row[name] = write(text)
+            except Lossy as lossy:
+                row[name] = lossy.value
+                lost.append(lossy.code)
+    return row
+
+
+def whole(text: str) -> Any:
+    """A whole number as a bare JSON number.
+
+    >>> whole("-5"), whole("18446744073709551616")
+    (-5, <msgspec.Raw object at 0x...>)
+    """
+    digits = text[1:] if text[:1] == "-" else text
+    if not (digits.isascii() and digits.isdigit()) or (digits[0] == "0" and text != "0"):
+        raise Lossy("misfit", text)
+    return int(text) if len(digits) < 19 else Raw(text.encode())
+
+
+def number(text: str) -> Any:
+    """Any number as a bare JSON number, digit for digit.
+
+    >>> bytes(number("1.10"))
+    b'1.10'
+    """
+    if not _NUMBER.fullmatch(text):
+        raise Lossy("misfit", text)
+    return Raw(text.encode())
+
+
+def boolean(text: str) -> Any:
+    """1 and 0 as true and false.
+
+    >>> boolean("1"), boolean("0")
+    (True, False)
+    """
+    if text not in ("1", "0"):
+        raise Lossy("misfit", text)
+    return text == "1"
+
+
+def raw_bytes(text: str) -> bytes:
+    """The bytes of canonical binary text.
+
+    >>> raw_bytes("Bf8=")
+    b'\\x05\\xff'
+    """
+    try:
+        return b64decode(text, validate=True)
+    except (Base64Error, ValueError):
+        raise Lossy("misfit", text) from None
+
+
+def latin1(text: str) -> str:
+    """Binary as ISO-8859-1 characters, as Canal writes it.
+
+    >>> latin1("Bf8=")
+    '\\x05ÿ'
+    """
+    return raw_bytes(text).decode("latin-1")
+
+
+def enum_index(labels: Sequence[str], numbered: bool) -> Write:
+    """A function from ENUM label to its index; `numbered` says that numbers are indexes.
+
+    >>> enum_index(["a", "b"], False)("b")
+    '2'
+    """
+    known = {label: str(i) for i, label in enumerate(labels, 1)}
+    known.setdefault("", "0")
+
+    def write(text: str) -> str:
+        index = known.get(text) if labels else None
+        if index is not None:
+            return index
+        if (numbered or labels) and text.isascii() and text.isdigit():
+            return text
+        raise Lossy("enum-labels", text)
+
+    return write
+
+
+def set_mask(labels: Sequence[str], numbered: bool) -> Write:
+    """A function from comma-joined SET labels to their bit mask.
+
+    >>> set_mask(["a", "b", "c"], False)("a,c")
+    '5'
+    """
+    bits = {label: 1 << i for i, label in enumerate(labels)}
+
+    def write(text: str) -> str:
+        if labels:
+            if text == "":
+                return "0"
+            try:
+                return str(sum(bits[label] for label in text.split(",")))
+            except KeyError:
+                pass
+        if (numbered or labels) and text.isascii() and text.isdigit():
+            return text
+        raise Lossy("enum-labels", text)
+
+    return write
+
+
+NUMBERED = {("canal-json", "canal"), ("canal-json", "ticdc")}
+
+
+def is_numbered(event: Event) -> bool:
+    """Whether the event's producer sends ENUM and SET as numbers.
+
+    >>> is_numbered(Event("row", format="open-protocol")), is_numbered(Event("row", format="maxwell"))
+    (True, False)
+    """
+    return event.format == "open-protocol" or (event.format, event.dialect) in NUMBERED
+
+
+def local(zone_name: str) -> Write | None:
+    """A function from UTC TIMESTAMP text to the zone's local text; None where that is UTC.
+
+    >>> local("Asia/Shanghai")("2020-01-01 00:00:00.50")
+    '2020-01-01 08:00:00.50'
+    """
+    if zone_name in ("UTC", "Etc/UTC", "Z", "GMT"):
+        return None
+    zone = ZoneInfo(zone_name)
+
+    def write(text: str) -> str:
+        whole_part, dot, fraction = text.partition(".")
+        try:
+            at = datetime.strptime(whole_part, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+            there = at.astimezone(zone)
+        except (ValueError, OverflowError):  # zero dates and what only MySQL calls a date
+            return text
+        return f"{there:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")
+
+    return write
+
+
+def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the earlier row whose value differs in the later one.
+
+    >>> changed({"a": "1", "b": None}, {"a": "1", "b": "2"})
+    {'b': None}
+    """
+    missing = object()
+    return {n: v for n, v in before.items() if v != after.get(n, missing)}
+
+
+def millis(micros: int | None) -> int | None:
+    """Milliseconds since the epoch."""
+    return None if micros is None else micros // 1_000
+
+
+def go_style(message: bytes) -> bytes:
+    """JSON with the escapes of Go's writers: HTML characters, and no short form for \\\\b and \\\\f.
+
+    >>> go_style(b'"<\\\\b"')
+    b'"\\\\u003c\\\\u0008"'
+    """
+    if b"<" in message or b">" in message or b"&" in message or b"\xe2\x80" in message:
+        message = _HTML.sub(lambda m: _HTML_ESCAPES[m[0]], message)
+    return long_escapes(message)
+
+
+def long_escapes(message: bytes) -> bytes:
+    """JSON without the short escapes for backspace and form feed.
+
+    >>> long_escapes(b'"\\\\b"')
+    b'"\\\\u0008"'
+    """
+    if b"\\b" not in message and b"\\f" not in message:
+        return message
+    return _SHORT.sub(
+        lambda m: {b"\\b": b"\\u0008", b"\\f": b"\\u000c"}.get(m[0], m[0]), message
+    )
+
+
+def jackson_style(message: bytes) -> bytes:
+    """JSON with the escapes of Java's Jackson: hexadecimal digits in upper case.
+
+    >>> jackson_style(b'"\\\\u001f"')
+    b'"\\\\u001F"'
+    """
+    if b"\\u00" not in message:
+        return message
+    return _HEX.sub(lambda m: m[0][:2] + m[0][2:].upper(), message)
+
+
+HINTS: tuple[tuple[str, Write], ...] = (("numbers", number), ("booleans", boolean))
+
+
+def hinted(extra: Mapping[str, str] | None) -> Writers:
+    """Writers for the columns that came bare, where only `extra` says so.
+
+    >>> [name for name, _ in hinted({"numbers": '["id"]'})]
+    ['id']
+    """
+    if not extra:
+        return ()
+    told = tuple(extra.get(name) for name, _ in HINTS)
+    return _hinted[told] if any(told) else ()
+
+
+def _make_hinted(told: tuple[str | None, ...]) -> Writers:
+    found: list[tuple[str, Write]] = []
+    for names, (_, write) in zip(told, HINTS):
+        found += [(name, write) for name in name_list(names)]
+    return found
+
+
+_hinted: Memo[tuple[str | None, ...], Writers] = Memo(_make_hinted)
+
+
+def name_list(text: str | None) -> list[str]:
+    """Column names from their JSON array; none where the text is no such array.
+
+    >>> name_list('["id"]'), name_list("?")
+    (['id'], [])
+    """
+    try:
+        return _names.decode(text) if text else []
+    except MsgspecError:
+        return []
