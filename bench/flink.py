@@ -1,78 +1,87 @@
-"""Flink's side of the benchmark: a warm process that runs one job per line of its input.
-
-It runs under an environment of its own that has `apache-flink` (run.py makes it), and answers
-each line with one line of JSON:
-
-    run canal-json /data/canal.jsonl    -> {"seconds": 7.1}
-    rows canal-json /data/sample.jsonl  -> {"rows": [["+I", "5000000000", ...], ...]}
-
-`run` sends every row to a blackhole sink; its time is that of the whole job, from the INSERT
-statement to the job's end, as it is for Spark. `rows` collects the rows, to compare them with
-Headgate's: for small files only.
-"""
+"""Flink as a process beside this one, for the benchmark and for `make interop`."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-import time
+import subprocess
+from pathlib import Path
 
-COLUMNS = """id BIGINT, customer_id INT, status STRING, amount DECIMAL(12,2), note STRING,
-created_at TIMESTAMP(3), weight DOUBLE"""
-PARALLELISM = 2
-
-
-def define(tables, format: str, path: str) -> None:
-    tables.execute_sql("DROP TEMPORARY TABLE IF EXISTS orders")
-    tables.execute_sql(
-        f"CREATE TEMPORARY TABLE orders ({COLUMNS}) WITH "
-        f"('connector' = 'filesystem', 'path' = '{path}', 'format' = '{format}')"
-    )
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = ROOT / ".cache" / "flink-venv"
+TROUBLE = (OSError, RuntimeError, subprocess.CalledProcessError, ValueError, KeyError)
+"""What installing and starting it may raise."""
 
 
-def run(tables, format: str, path: str) -> dict:
-    define(tables, format, path)
-    start = time.perf_counter()
-    tables.execute_sql("INSERT INTO nowhere SELECT * FROM orders").wait()
-    return {"seconds": time.perf_counter() - start}
+class Flink:
+    """The warm process of flink_process.py."""
 
+    def __init__(self, environment: Path, log: Path):
+        python = installed(environment)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self.log = log
+        self.process = subprocess.Popen(
+            [str(python), str(Path(__file__).with_name("flink_process.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log.open("w"),
+            text=True,
+        )
+        hello = self.answer()
+        self.version, self.java = hello["flink"], hello["java"]
 
-def rows(tables, format: str, path: str) -> dict:
-    define(tables, format, path)
-    names = {"INSERT": "+I", "UPDATE_BEFORE": "-U", "UPDATE_AFTER": "+U", "DELETE": "-D"}
-    found = []
-    with tables.execute_sql("SELECT * FROM orders").collect() as results:
-        for row in results:
-            values = [None if value is None else str(value) for value in row]
-            found.append([names[row.get_row_kind().name], *values])
-    return {"rows": found}
+    def answer(self) -> dict:
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the Flink process ended; see {self.log}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
 
+    def ask(self, **request: object) -> dict:
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return self.answer()
 
-def main() -> None:
-    # What Flink and its JVM print goes to stderr, so that answers are alone on stdout.
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
+    def execute(self, *statements: str) -> float:
+        """Run statements; the seconds that the last one took."""
+        return self.ask(execute=statements)["seconds"]
 
-    from pyflink.java_gateway import get_gateway
-    from pyflink.table import EnvironmentSettings, TableEnvironment
-    from pyflink.version import __version__
+    def rows(self, query: str) -> list[tuple[str | None, ...]]:
+        """A query's changelog: the kind of each row (+I, -U, +U, -D), then its values as text."""
+        return [tuple(row) for row in self.ask(rows=query)["rows"]]
 
-    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    tables.get_config().set("parallelism.default", str(PARALLELISM))
-    tables.execute_sql(f"CREATE TEMPORARY TABLE nowhere ({COLUMNS}) WITH ('connector'='blackhole')")
-    java = get_gateway().jvm.System.getProperty("java.version")
-    print(json.dumps({"flink": __version__, "java": java}), file=answers)
+    def define(self, name: str, columns: str, path: Path, format: str, options: dict | None = None
+    ) -> None:
+        """A table of files, to read or to write."""
+        told = {"connector": "filesystem", "path": str(path), "format": format, **(options or {})}
+        listed = ", ".join(f"'{option}' = '{value}'" for option, value in told.items())
+        self.execute(
+            f"DROP TEMPORARY TABLE IF EXISTS {name}",
+            f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ({listed})",
+        )
 
-    for line in sys.stdin:
-        command, format, path = line.rstrip("\n").split(" ", 2)
+    def close(self) -> None:
         try:
-            answer = {"run": run, "rows": rows}[command](tables, format, path)
-        except Exception as error:  # the harness says it and goes on
-            causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
-            answer = {"error": (causes or [f"{type(error).__name__}: {error}"])[-1][:500]}
-        print(json.dumps(answer), file=answers)
+            self.process.stdin.close()
+            self.process.wait(timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            self.process.kill()
 
 
-if __name__ == "__main__":
-    main()
+def installed(environment: Path) -> Path:
+    """The interpreter of an environment with apache-flink, made when it is absent."""
+    python = environment / "bin" / "python"
+    if not python.exists() or subprocess.run([python, "-c", "import pyflink"]).returncode:
+        print(f"installing apache-flink into {environment} (once, a few hundred MB) …", flush=True)
+        subprocess.run(["python3", "-m", "venv", str(environment)], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "apache-flink"], check=True)
+    return python
+
+
+def start(environment: Path, log: Path) -> tuple[Flink | None, str]:
+    """The process, or why there is none."""
+    try:
+        return Flink(environment, log), ""
+    except TROUBLE as error:
+        return None, f"Flink could not be installed or started: {error}"

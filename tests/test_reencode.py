@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from headgate.codec import decode_message
-from headgate.encode import Encoder, packed
+from headgate.encoding import Encoder, packed
 from headgate.event import Event, Record
 from headgate.formats import decoder
 from headgate.limits import MAX_MESSAGE_BYTES

@@ -1,7 +1,8 @@
 """Headgate: the change-data-capture layer for Apache Spark.
 
-`headgate.decode(df)` turns messages into change events, `headgate.rows` events into typed rows;
-`headgate.formats.decoder` decodes one message without Spark.
+`headgate.decode(df)` turns messages into change events, `headgate.encode` events into messages of any
+format, `headgate.rows` events into typed rows. `headgate.formats.decoder` decodes one message without
+Spark, `headgate.encoding.Encoder` encodes one event.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from headgate.errors import DecodeError, HeadgateError, UsageError
 from headgate.event import ColumnType, Event
 
 if TYPE_CHECKING:
-    from headgate.spark import decode, decoder, rows
+    from headgate.encoding import losses
+    from headgate.spark import dead_letters, decode, decoder, encode, encoder, rows
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,15 +23,23 @@ __all__ = [
     "Event",
     "HeadgateError",
     "UsageError",
+    "dead_letters",
     "decode",
     "decoder",
+    "encode",
+    "encoder",
+    "losses",
     "rows",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # Spark is imported when it is first needed: codecs and the command line start without it.
-    if name in ("decode", "decoder", "rows"):
+    if name == "losses":
+        from headgate.encoding import losses
+
+        return losses
+    if name in ("dead_letters", "decode", "decoder", "encode", "encoder", "rows"):
         from headgate import spark
 
         return getattr(spark, name)

@@ -1,4 +1,4 @@
-"""The command line: `headgate formats`, `headgate detect`, `headgate decode`."""
+"""The command line: `headgate formats`, `detect`, `decode`, `convert`."""
 
 from __future__ import annotations
 
@@ -19,21 +19,27 @@ from msgspec.json import encode as encode_json
 
 from headgate import __version__
 from headgate.arrow import EVENT_SCHEMA
+from headgate.encoding import Encoder, losses
 from headgate.errors import UsageError
 from headgate.files import STDIN, Split, expand
 from headgate.formats import MODULES, decoder, describe_options, load
 from headgate.jobs import (
+    CONVERTED_SCHEMA,
     COUNT_SCHEMA,
     DEAD_SCHEMA,
     PRINTED_SCHEMA,
+    converted,
     counted,
     dead_letters,
     decoded,
     printed,
 )
 from headgate.limits import IN_PROCESS_BYTES
+from headgate.loss import SENTENCES
 
 SOME_INVALID = 3
+LINES = (".jsonl", ".json", ".ndjson", ".txt")
+MESSAGE_SCHEMA = pa.schema(list(CONVERTED_SCHEMA)[:-2])
 Work = Callable[[Split], Iterator[pa.RecordBatch]]
 PerFile = Iterator[tuple[str, Iterable[pa.RecordBatch]]]
 Tally = Counter[tuple[str, str]]
@@ -43,7 +49,7 @@ Tally = Counter[tuple[str, str]]
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
-    """Change data capture for Apache Spark: decode every CDC dialect exactly."""
+    """Change data capture for Apache Spark: decode every CDC dialect exactly, write any of them."""
 
 
 def main() -> None:
@@ -80,6 +86,12 @@ option_flag = click.option(
 )  # fmt: skip
 timezone_flag = click.option(
     "--timezone", metavar="TZ", help="Zone of TIMESTAMP values that a dialect sends as local text."
+)
+schema_flag = click.option(
+    "--schema",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="CREATE TABLE statements: exact types, keys, and the labels of ENUM and SET.",
 )
 master_flag = click.option("--master", help="Run on this Spark master, e.g. local[2].")
 
@@ -193,6 +205,7 @@ def describe_verdict(verdict: dict[str, Any]) -> str:
 @click.option("--format", "format", default="auto", show_default=True, help="name or name:dialect.")
 @timezone_flag
 @option_flag
+@schema_flag
 @click.option("--strict", is_flag=True, help="Refuse what would have to be guessed.")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Write Parquet here, not to stdout.")
 @click.option("--errors", type=click.Path(), metavar="DIR", help="Write the dead letters here.")
@@ -202,23 +215,19 @@ def decode(
     format: str,
     timezone: str | None,
     options: dict[str, Any],
+    schema: str | None,
     strict: bool,
     out: str | None,
     errors: str | None,
     master: str | None,
 ) -> None:
     """Decode messages to change events: JSON lines on stdout, or Parquet in a directory."""
-    options = dict(options)
-    if timezone:
-        options["timezone"] = timezone
+    options = source_options(options, timezone, schema)
     if strict:
         options["strict"] = True
     decoder(format, **options)
     files = expand(paths)
-    if out and errors and os.path.realpath(out) == os.path.realpath(errors):
-        raise UsageError("--out and --errors name the same directory; name another for one of them")
-    for folder in filter(None, (out, errors)):
-        refuse_used(folder)
+    check_folders(out, errors)
     spark = on_spark(paths, files, master)
     if out and spark:
         from headgate.cluster import write_events
@@ -232,6 +241,147 @@ def decode(
     if tally:
         report_dead(tally, errors)
         raise click.exceptions.Exit(SOME_INVALID)
+
+
+def source_options(
+    options: dict[str, Any], timezone: str | None, schema: str | None
+) -> dict[str, Any]:
+    """The decoder's options, those with a flag of their own among them."""
+    found = dict(options)
+    if timezone:
+        found["timezone"] = timezone
+    if schema:
+        found["schema"] = read_schema(schema)
+    return found
+
+
+def read_schema(path: str) -> str:
+    """The text of a schema file."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text; --schema takes a file of SQL") from None
+
+
+def check_folders(out: str | None, errors: str | None) -> None:
+    """Refuse to write two things, or over anything, in one place."""
+    if out and errors and os.path.realpath(out) == os.path.realpath(errors):
+        raise UsageError("the output and --errors are the same directory; name another for one")
+    for folder in filter(None, (out, errors)):
+        refuse_used(folder)
+
+
+@cli.command()
+@click.argument("source", metavar="IN")
+@click.argument("target", metavar="OUT")
+@click.option("--from", "format", default="auto", show_default=True, help="name or name:dialect.")
+@click.option("--to", "to", required=True, help="name or name:dialect.")
+@schema_flag
+@timezone_flag
+@option_flag
+@click.option(
+    "--from-option", "from_options", multiple=True, callback=option_pairs, metavar="K=V",
+    help="An option of the format that is read.",
+)
+@click.option("--report", is_flag=True, help="Say what could not be carried, and how often.")
+@click.option("--strict", is_flag=True, help="Refuse a message of which anything would be lost.")
+@click.option("--errors", type=click.Path(), metavar="DIR", help="Write the dead letters here.")
+@master_flag
+def convert(
+    source: str,
+    target: str,
+    format: str,
+    to: str,
+    schema: str | None,
+    timezone: str | None,
+    options: dict[str, Any],
+    from_options: dict[str, Any],
+    report: bool,
+    strict: bool,
+    errors: str | None,
+    master: str | None,
+) -> None:
+    """Convert messages from any format into any other.
+
+    IN is a file, a directory or - for standard input; OUT is - for standard output, or a path:
+    NAME.jsonl for lines, NAME.parquet or a directory for Parquet with Kafka's columns. Large input,
+    directories and --master go through Spark, and OUT is then a directory of that name.
+    """
+    reading = source_options(from_options, timezone, schema)
+    writing = {**options, **({"schema": read_schema(schema)} if schema else {})}
+    if strict:
+        writing["strict"] = True
+    decoder(format, **reading)
+    text = is_text(target, Encoder(to, **writing))
+    files = expand([source])
+    check_folders(None if target == STDIN else target, errors)
+    work = partial(
+        converted, format=format, options=reading, target=to, target_options=writing
+    )
+    if on_spark([source], files, master):
+        if target == STDIN:
+            raise UsageError("input that goes through Spark is written to a directory; name OUT")
+        from headgate.cluster import write_records
+
+        lost, tally = write_records(files, master, target, text, errors, work)
+    else:
+        lost, tally = convert_here(files, work, target, text, errors)
+    report_losses(lost, format, to, schema is not None, writing if report else None)
+    if tally:
+        report_dead(tally, errors, "converted")
+        raise click.exceptions.Exit(SOME_INVALID)
+
+
+def is_text(target: str, encoder: Encoder) -> bool:
+    """Whether lines are to be written, and not Parquet."""
+    text = target == STDIN or target.endswith(LINES)
+    if text and encoder.encoding.binary:
+        raise UsageError(
+            f"{encoder.name} is binary and has no lines; name OUT as a directory or NAME.parquet"
+        )
+    return text
+
+
+def convert_here(
+    files: list[str], work: Work, target: str, text: bool, errors: str | None
+) -> tuple[Counter[str], Tally]:
+    """Convert in this process; what was lost, and the dead letters, counted."""
+    lost: Counter[str] = Counter()
+    tally: Tally = Counter()
+    sink = LineSink(target) if text else ParquetSink(target, MESSAGE_SCHEMA)
+    with ParquetSink(errors, DEAD_SCHEMA) as dead, sink:
+        for _, batches in per_file(files, False, None, CONVERTED_SCHEMA, work):
+            for batch in batches:
+                letters = batch.column("dead").drop_null()
+                dead.write(note_dead(pa.RecordBatch.from_struct_array(letters), tally))
+                for counts in batch.column("losses").drop_null().to_pylist():
+                    lost.update(dict(counts))
+                if batch.column("dead").null_count + batch.column("losses").null_count == 2 * len(
+                    batch
+                ):
+                    sink.write(batch.select(MESSAGE_SCHEMA.names))
+    return lost, tally
+
+
+def report_losses(
+    lost: Counter[str], format: str, to: str, schema: bool, options: dict[str, Any] | None
+) -> None:
+    """On standard error: in one line, or with `options` (of the target) the whole report."""
+    if options is None:
+        if lost:
+            ways = f"{len(lost)} way{'s' if len(lost) > 1 else ''}"
+            click.echo(
+                f"headgate: not everything could be carried ({ways}); --report says what", err=True
+            )
+        return
+    possible = [] if format == "auto" else losses(format, to, schema=schema, **options)
+    codes = [*lost, *(loss.code for loss in possible if loss.code not in lost)]
+    if not codes:
+        click.echo("headgate: everything was carried", err=True)
+        return
+    click.echo(f"headgate: what {to} cannot carry, and how often it was met", err=True)
+    for code in sorted(codes, key=lambda code: -lost[code]):
+        click.echo(f"  {lost[code]:>9}  {code:<18} {SENTENCES[code]}", err=True)
 
 
 def write_here(files: list[str], work: Work, out: str, errors: str | None) -> Tally:
@@ -274,18 +424,40 @@ def note_dead(letters: pa.RecordBatch, tally: Tally) -> pa.RecordBatch:
     return letters
 
 
-def report_dead(tally: Tally, errors: str | None) -> None:
+def report_dead(tally: Tally, errors: str | None, done: str = "decoded") -> None:
     """The summary on standard error."""
     total = sum(tally.values())
     where = f", kept in {errors}" if errors else "; --errors DIR keeps them"
     noun = "message" if total == 1 else "messages"
-    click.echo(f"headgate: {total} {noun} could not be decoded{where}", err=True)
+    click.echo(f"headgate: {total} {noun} could not be {done}{where}", err=True)
     for (code, sentence), n in tally.most_common():
         click.echo(f"  {n:>6}  {code:<20} e.g. {sentence}", err=True)
 
 
+class LineSink:
+    """Messages as lines of a file or of standard output; keys and tombstones have none."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> LineSink:
+        self.file = sys.stdout.buffer if self.path == STDIN else open(self.path, "xb")
+        return self
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch."""
+        found = [value for value in batch.column("value").to_pylist() if value is not None]
+        if found:
+            self.file.write(b"\n".join(found) + b"\n")
+
+    def __exit__(self, *_: object) -> None:
+        self.file.flush()
+        if self.path != STDIN:
+            self.file.close()
+
+
 class ParquetSink:
-    """Batches into one Parquet file of a directory; without a directory they are dropped."""
+    """Batches into one Parquet file, of that name or in that directory; without one, nowhere."""
 
     def __init__(self, folder: str | None, schema: pa.Schema) -> None:
         self.folder, self.schema = folder, schema
@@ -293,8 +465,10 @@ class ParquetSink:
 
     def __enter__(self) -> ParquetSink:
         if self.folder:
-            os.makedirs(self.folder, exist_ok=True)
-            path = os.path.join(self.folder, "part-00000.parquet")
+            path = self.folder
+            if not path.endswith(".parquet"):
+                os.makedirs(path, exist_ok=True)
+                path = os.path.join(path, "part-00000.parquet")
             self.writer = pq.ParquetWriter(path, self.schema, compression="snappy")
         return self
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PythonException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.errors import UsageError
 from headgate.files import STDIN, Split, splits
-from headgate.jobs import DEAD_SCHEMA, decoded
+from headgate.jobs import CONVERTED_SCHEMA, DEAD_SCHEMA, decoded
 from headgate.session import session
 from headgate.spark import EVENT_DDL, fast_worker
 
@@ -102,6 +102,46 @@ def write_events(
         dead.write.mode("append").parquet(errors)
     counts = invalid.groupBy("error.code").agg(F.first("error.message"), F.count("*"))
     return Counter({(code, sentence): n for code, sentence, n in counts.toLocalIterator()})
+
+
+def write_records(
+    files: list[str], master: str | None, out: str, text: bool, errors: str | None, work: Work
+) -> tuple[Counter[str], Counter[tuple[str, str]]]:
+    """Convert into a directory, in one pass; what was lost, and the dead letters, counted."""
+    parts = parts_of(files)
+    rows = over_splits(
+        session(master),
+        len(parts),
+        lambda index: work(parts[index][1]),
+        from_arrow_schema(CONVERTED_SCHEMA),
+    )
+    seen = Observation()
+    # Few rows hold either: one per split, one per code and task.
+    watched = rows.observe(
+        seen,
+        F.collect_list("losses").alias("losses"),
+        F.count("dead").alias("dead"),
+    )
+    records = watched.where("dead IS NULL AND losses IS NULL")
+    try:
+        if text:
+            lines = records.where("value IS NOT NULL").select(F.col("value").cast("string"))
+            lines.write.mode("append").text(out)
+        else:
+            records.drop("dead", "losses").write.mode("append").parquet(out)
+    except PythonException as error:
+        raise refused(error) from None
+    lost: Counter[str] = Counter()
+    for each in seen.get["losses"]:
+        lost.update(each)
+    dead: Counter[tuple[str, str]] = Counter()
+    if seen.get["dead"]:
+        letters = rows.where("dead IS NOT NULL").select("dead.*")
+        if errors:
+            letters.write.mode("append").parquet(errors)
+        counts = letters.groupBy("code").agg(F.first("message"), F.count("*"))
+        dead.update({(code, said): n for code, said, n in counts.toLocalIterator()})
+    return lost, dead
 
 
 def over_splits(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import accumulate, count
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import SOURCE_COLUMNS, cuts, decode_batches, decode_columns, most_bytes_of
+from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import Event, Message
 from headgate.files import Split, read
 from headgate.formats import decoder
+from headgate.records import RECORD_SCHEMA, record_batch
 from headgate.render import line
 
 DEAD_SCHEMA = pa.schema([*SOURCE_COLUMNS.items(), ("code", pa.string()), ("message", pa.string())])
@@ -28,6 +31,14 @@ COUNT_SCHEMA = pa.schema(
         ("messages", pa.int64()),
     ]
 )
+CONVERTED_SCHEMA = pa.schema(
+    [
+        *(field for field in RECORD_SCHEMA if field.name != "losses"),
+        ("dead", pa.struct(list(DEAD_SCHEMA))),
+        ("losses", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+"""A row is a message, a dead letter, or, at the end of a split, what its messages lost."""
 Options = Mapping[str, Any]
 
 
@@ -58,6 +69,71 @@ def printed_row(event: Event, message: Message) -> tuple[Any, ...]:
     if not event.error:
         return (text, *[None] * 8)
     return (text, message.key, message.value, *message[2:], *event.error)
+
+
+def converted(
+    split: Split, format: str, options: Options, target: str, target_options: Options
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a split in another format; at the end, the losses of all of them, counted."""
+    decode = decoder(format, **options)
+    limit = most_bytes_of(options)
+    encoder = Encoder(target, **target_options)
+    lost: Counter[str] = Counter()
+    for batch in read(split):
+        events, counts = decode_columns(batch, decode, limit)
+        outcomes = list(map(encoder, events))
+        dead = refused_messages(counts, outcomes)
+        if dead:
+            yield from _rows(dead=list(dead_structs(batch, dead)))
+            first = [0, *accumulate(counts)]
+            for row in dead:  # a message is written as a whole or not at all
+                span = slice(first[row], first[row + 1])
+                outcomes[span] = [Encoded([], [], e.error) for e in outcomes[span]]
+        for outcome in outcomes:
+            lost.update(outcome.lost)
+        found = list(packed(encoder, zip(count(), events, outcomes)))
+        if found:
+            yield _padded(record_batch(found))
+    if lost:
+        yield from _rows(losses=[list(lost.items())])
+
+
+def refused_messages(counts: list[int], outcomes: list[Encoded]) -> dict[int, tuple[str, str]]:
+    """The messages of which an event was refused, by number, and why."""
+    if not any(outcome.error for outcome in outcomes):
+        return {}
+    found: dict[int, tuple[str, str]] = {}
+    at = 0
+    for row, events in enumerate(counts):
+        for outcome in outcomes[at : at + events]:
+            if outcome.error is not None:
+                found.setdefault(row, outcome.error)
+        at += events
+    return found
+
+
+def dead_structs(
+    batch: pa.RecordBatch, dead: Mapping[int, tuple[str, str]]
+) -> Iterator[dict[str, Any]]:
+    """Dead letters: the message as it was, and why."""
+    for row, message in enumerate(messages(batch.take(pa.array(list(dead), pa.int32())))):
+        told = (message.key, message.value, *message[2:], *list(dead.values())[row])
+        yield dict(zip(DEAD_SCHEMA.names, told))
+
+
+def _rows(**columns: list[Any]) -> Iterator[pa.RecordBatch]:
+    rows = max(map(len, columns.values()))
+    arrays = [
+        pa.array(columns[f.name], f.type) if f.name in columns else pa.nulls(rows, f.type)
+        for f in CONVERTED_SCHEMA
+    ]
+    yield pa.RecordBatch.from_arrays(arrays, schema=CONVERTED_SCHEMA)
+
+
+def _padded(records: pa.RecordBatch) -> pa.RecordBatch:
+    kept = records.select(CONVERTED_SCHEMA.names[:-2])
+    arrays = [*kept.columns, *(pa.nulls(kept.num_rows, t) for t in CONVERTED_SCHEMA.types[-2:])]
+    return pa.RecordBatch.from_arrays(arrays, schema=CONVERTED_SCHEMA)
 
 
 def counted(split: Split, options: Options) -> Iterator[pa.RecordBatch]:

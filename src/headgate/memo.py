@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from headgate.event import Types
 from headgate.limits import CACHED_BYTES, CACHED_KEY_BYTES
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+MOST_PLANS = 1_000
 
 
 class Memo(dict[K, V]):
@@ -46,3 +49,36 @@ def weight(key: Any) -> int:
     if isinstance(key, tuple):
         return sum(map(weight, key), 64)
     return 64 + len(key) if isinstance(key, str | bytes) else 64
+
+
+class Plans(Generic[V]):
+    """What a type map means to an encoder, made once per map.
+
+    Events of a table share one map object, so it is looked for by identity before by content.
+
+    >>> plans = Plans(lambda types: list(types or ()))
+    >>> from headgate.event import ColumnType
+    >>> plans(None), plans({"id": ColumnType("int")})
+    ([], ['id'])
+    """
+
+    def __init__(self, make: Callable[[Types | None], V]) -> None:
+        self.make = make
+        self.by_identity: dict[int, tuple[Types | None, V]] = {}
+        self.by_content: dict[Any, V] = {}
+
+    def __call__(self, types: Types | None) -> V:
+        """The plan of a type map."""
+        found = self.by_identity.get(id(types))
+        if found is not None and found[0] is types:
+            return found[1]
+        content = None if types is None else tuple(types.items())
+        if content not in self.by_content:
+            if len(self.by_content) >= MOST_PLANS:
+                self.by_content.clear()
+            self.by_content[content] = self.make(types)
+        plan = self.by_content[content]
+        if len(self.by_identity) >= MOST_PLANS:
+            self.by_identity.clear()
+        self.by_identity[id(types)] = (types, plan)  # holding it keeps its identity its own
+        return plan

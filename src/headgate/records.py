@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.encode import Encoded, Encoder, Packed, packed
+from headgate.encoding import Encoded, Encoder, Packed, packed
 from headgate.event import ColumnType, Event, Types
 from headgate.memo import Memo
 

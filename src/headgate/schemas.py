@@ -29,6 +29,9 @@ MAX_DDL_LENGTH = 1024 * 1024
 MAX_COLUMNS = 4096
 """As many as MySQL allows in a table."""
 
+MAX_INDEXES, MAX_INDEX_COLUMNS, MAX_LABELS = 512, 64, 65_535
+"""At least as many as MySQL and TiDB allow."""
+
 MAX_LEARNT_BYTES = 64 * 1024 * 1024
 """Schemas learnt from events beyond this push out the oldest."""
 
@@ -42,6 +45,11 @@ NUMBERED = {("open-protocol", dialect) for dialect in (None, "classic", "new")} 
     ("canal-json", "ticdc"),
 }
 """Formats and dialects that may send an ENUM's index and a SET's bit mask for its labels."""
+
+
+def _set_of(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
 
 Name = tuple[str | None, str]
 """A table's database and name."""
@@ -81,7 +89,7 @@ class Table(_TableParts):
 # Flags
 
 
-_STRINGS = frozenset("char varchar tinytext text mediumtext longtext enum set".split())
+_STRINGS = _set_of("char varchar tinytext text mediumtext longtext enum set")
 
 
 def handle_key(table: Table) -> tuple[str, ...]:
@@ -137,8 +145,8 @@ class _Unreadable(HeadgateError):
 _PIECE = re.compile(
     r"""
     '(?:[^'\\]|\\.)*+'? | "(?:[^"\\]|\\.)*+"? | `[^`]*+`?
-    | (?P<routines>^[ \t]*DELIMITER[ \t]+(?!;)\S.*?(?:^[ \t]*DELIMITER[ \t]*;|\Z))
-    | (?P<delimiter>^[ \t]*DELIMITER\b[^\n]*)
+    | (?P<routines>^[ \t]*DELIMITER[ \t]+(?:;;|[^\w\s;]).*?(?:^[ \t]*DELIMITER[ \t]*;(?!;)|\Z))
+    | (?P<delimiter>^[ \t]*DELIMITER[ \t]*;(?!;))
     | (?P<open>/\*M?!\d*)
     | (?P<comment>/\*.*?(?:\*/|\Z) | --(?=\s|\Z)[^\n]*+ | \#[^\n]*+)
     | (?P<close>\*/)
@@ -146,14 +154,14 @@ _PIECE = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-_HEAD = re.compile(r"\s*([a-z_]+)\s+([a-z]+)?|", re.IGNORECASE)
+_HEAD = re.compile(r"\s*([a-z_]*)\b\s*([a-z]*)", re.IGNORECASE)
 
 
 def _statements(sql: str) -> Iterator[tuple[int, str]]:
     """Each statement and its line; comments become blanks, what MySQL runs of them stays.
 
     >>> list(_statements("/*!40101 SET a=';' */; -- no\\nuse b"))
-    [(1, "          SET a=';'   "), (1, '  \\nuse b')]
+    [(1, "         SET a=';'   "), (1, '  \\nuse b')]
     """
     parts: list[str] = []
     line, at, executable = 1, 0, False
@@ -186,9 +194,9 @@ class _Word(NamedTuple):
 @cache
 def _tokenizer() -> tuple[Callable[[str], Sequence[Any]], frozenset[Any], type[Exception]]:
     """sqlglot's tokenizer, which kinds of token are quoted, and its error; imported when needed."""
+    from sqlglot import TokenType
     from sqlglot.dialects.mysql import MySQL
     from sqlglot.errors import SqlglotError
-    from sqlglot.tokens import TokenType
 
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL + 1)
     kinds = ("IDENTIFIER", "STRING", "NATIONAL_STRING", "BIT_STRING", "HEX_STRING", "BYTE_STRING")
@@ -239,6 +247,10 @@ class _Cursor:
         at = self.at + ahead
         return self.words[at].word if at < len(self.words) else ""
 
+    def text(self) -> str:
+        """The next word as it is written; empty where there is none."""
+        return "" if self.done() else self.words[self.at].text
+
     def take(self, *words: str) -> bool:
         """Step over these words if they come next."""
         if any(self.word(ahead) != word for ahead, word in enumerate(words)):
@@ -257,7 +269,7 @@ class _Cursor:
     def name(self, of: str) -> str:
         """A name, quoted or not. ANSI_QUOTES has names in double quotes."""
         if self.done() or self.word() in _PUNCTUATION:
-            found = shown(self.words[self.at].text) if not self.done() else "the end"
+            found = "the end" if self.done() else shown(self.text())
             raise self.error(f"expected {of}, found {found}")
         self.at += 1
         return self.words[self.at - 1].text
@@ -275,15 +287,17 @@ class _Cursor:
             self.at += 1
         return _Cursor(self.words[start : self.at - 1], line)
 
-    def parts(self) -> Iterator[_Cursor]:
+    def parts(self, most: int = MAX_COLUMNS + MAX_INDEXES) -> Iterator[_Cursor]:
         """What is left, cut at its commas outside parentheses."""
-        depth, start = 0, self.at
+        depth, start, count = 0, self.at, 1
         for at in range(self.at, len(self.words)):
             word = self.words[at].word
             depth += {"(": 1, ")": -1}.get(word, 0)
             if word == "," and not depth:
                 yield _Cursor(self.words[start:at], self.words[at].line)
-                start = at + 1
+                start, count = at + 1, count + 1
+                if count > most:
+                    raise _Unreadable(f"more than {most} parts", self.words[at].line)
         yield _Cursor(self.words[start:], self.line)
         self.at = len(self.words)
 
@@ -300,7 +314,7 @@ class _Cursor:
         return found
 
 
-_PUNCTUATION = frozenset("( ) , . = ; - + * /".split())
+_PUNCTUATION = _set_of("( ) , . = ; - + * /")
 
 
 # Types
@@ -367,7 +381,7 @@ def _type(cursor: _Cursor) -> tuple[str, list[str]]:
 def _parameters(cursor: _Cursor, base: str) -> list[str]:
     """The numbers or labels in a type's parentheses."""
     found: list[str] = []
-    for part in cursor.parens("the type's length").parts():
+    for part in cursor.parens("the type's length").parts(MAX_LABELS):
         word = part.words[0] if len(part.words) == 1 else None
         if base in ("enum", "set") and word and not word.word:
             label = word.text.rstrip(" ").replace("\\", "\\\\").replace("'", "''")
@@ -397,22 +411,18 @@ def _as_stored(base: str, parameters: list[str]) -> tuple[str, list[str]]:
 # Columns
 
 
-_ATTRIBUTES = frozenset(
-    """
+_ATTRIBUTES = _set_of("""
     NOT NULL DEFAULT AUTO_INCREMENT AUTO_RANDOM UNIQUE PRIMARY KEY COMMENT COLLATE CHARACTER CHAR
     SET CHARSET COLUMN_FORMAT FIXED DYNAMIC STORAGE DISK MEMORY GENERATED ALWAYS AS VIRTUAL STORED
     PERSISTENT ON UPDATE DELETE CASCADE RESTRICT NO ACTION REFERENCES MATCH FULL PARTIAL SIMPLE
     CONSTRAINT CHECK ENFORCED VISIBLE INVISIBLE UNSIGNED SIGNED ZEROFILL BINARY ASCII UNICODE BYTE
     SRID REF_SYSTEM_ID ENGINE_ATTRIBUTE SECONDARY_ENGINE_ATTRIBUTE SERIAL VALUE CLUSTERED
-    NONCLUSTERED GLOBAL COMPRESSED () = . - +
-    """.split()
-)
-_BEFORE_ANY_WORD = frozenset(
-    """
+    NONCLUSTERED GLOBAL COMPRESSED FOR () = . - +
+    """)
+_BEFORE_ANY_WORD = _set_of("""
     DEFAULT COLLATE SET CHARSET REFERENCES CONSTRAINT SRID REF_SYSTEM_ID UPDATE COLUMN_FORMAT
-    STORAGE = . - +
-    """.split()
-)
+    STORAGE FOR = . - +
+    """)
 _CHARSET_WORDS = ("SET", "CHARSET", "COLLATE")
 
 
@@ -428,7 +438,7 @@ class _Defined(NamedTuple):
 def _column(cursor: _Cursor, binary: bool) -> _Defined:
     """Read a column definition; `binary` says that the table's character set is that."""
     name = cursor.name("a column name")
-    serial = cursor.word() == "SERIAL"
+    alias = cursor.word() == "SERIAL"
     base, parameters = _type(cursor)
     line = cursor.line
     words = cursor.outline()
@@ -438,7 +448,7 @@ def _column(cursor: _Cursor, binary: bool) -> _Defined:
         if not known and word[0] != "'" and not word.isdigit():
             raise _Unreadable(f"column {shown(name)}: {shown(word)} is no column attribute", line)
     key = any(w == "PRIMARY" or (w == "KEY" and b not in ("UNIQUE", "PRIMARY")) for b, w in pairs)
-    serial = serial or "SERIAL" in words
+    serial = alias or "SERIAL" in words
     nullable = not (serial or key or "AUTO_INCREMENT" in words or ("NOT", "NULL") in pairs)
     generated = None
     if ("AS", "()") in pairs:
@@ -447,7 +457,7 @@ def _column(cursor: _Cursor, binary: bool) -> _Defined:
     if "BYTE" in words or "BINARY" in charsets or (binary and not charsets):
         base = _AS_BINARY.get(base, base)
     mysql = base + (f"({','.join(parameters)})" if parameters else "")
-    if serial or "UNSIGNED" in words or "ZEROFILL" in words:
+    if alias or "UNSIGNED" in words or "ZEROFILL" in words:
         mysql += " unsigned"
     if "ZEROFILL" in words:
         mysql += " zerofill"
@@ -476,9 +486,9 @@ class _Draft:
     ahead: bool = False
     """From a file, which may hold already what an event only now tells."""
 
-    def copy(self, ahead: bool) -> _Draft:
+    def copy(self) -> _Draft:
         """The same, to be changed apart."""
-        return _Draft(dict(self.columns), self.key, dict(self.indexes), self.binary, ahead)
+        return _Draft(dict(self.columns), self.key, dict(self.indexes), self.binary, self.ahead)
 
     def table(self) -> Table:
         """The finished table."""
@@ -515,6 +525,8 @@ class _Draft:
         name = stem = name.lower() or (index.columns[0].lower() if index.columns else "expression")
         if name in self.indexes and self.ahead:
             del self.indexes[name]
+        if len(self.indexes) >= MAX_INDEXES:
+            raise _Unreadable(f"more than {MAX_INDEXES} indexes", 0)
         count = 2
         while name in self.indexes:
             name, count = f"{stem}_{count}", count + 1
@@ -575,7 +587,7 @@ class _Draft:
         self.columns = {known: self.columns[known] for known in names}
 
 
-_INDEX_STARTS = frozenset("PRIMARY UNIQUE KEY INDEX FULLTEXT SPATIAL FOREIGN CHECK".split())
+_INDEX_STARTS = _set_of("PRIMARY UNIQUE KEY INDEX FULLTEXT SPATIAL FOREIGN CHECK")
 _SPECIAL_INDEXES = ("VECTOR", "COLUMNAR", "HYPO", "CLUSTERING")
 
 
@@ -583,7 +595,8 @@ def _is_index(cursor: _Cursor) -> bool:
     """Whether a definition is of an index or a constraint, not of a column."""
     word, following = cursor.word(), cursor.word(1)
     special = word in _SPECIAL_INDEXES and following in ("INDEX", "KEY")
-    return word in _INDEX_STARTS or word in ("CONSTRAINT",) or special or word == "PERIOD"
+    period = word == "PERIOD" and following == "FOR"
+    return word in _INDEX_STARTS or word == "CONSTRAINT" or special or period
 
 
 def _add_index(draft: _Draft, cursor: _Cursor) -> None:
@@ -607,7 +620,7 @@ def _add_index(draft: _Draft, cursor: _Cursor) -> None:
 
 
 def _index_columns(draft: _Draft, cursor: _Cursor) -> tuple[str, tuple[str, ...]]:
-    """An index's name, empty where it has none, and its columns, none where one is an expression."""
+    """An index's name, if it has one, and its columns; none where one is an expression."""
     name = ""
     while cursor.word() != "(":
         if cursor.take_any("USING", "TYPE"):
@@ -617,7 +630,7 @@ def _index_columns(draft: _Draft, cursor: _Cursor) -> tuple[str, tuple[str, ...]
         else:
             name = cursor.name("an index name")
     columns: list[str] = []
-    for part in cursor.parens("the index's columns").parts():
+    for part in cursor.parens("the index's columns").parts(MAX_INDEX_COLUMNS):
         if part.word() == "(":
             return name, ()
         line = part.line
@@ -649,6 +662,8 @@ def _binary_charset(options: _Cursor) -> bool:
     words = [word for word in options.outline() if word != "="]
     if {"AS", "SELECT"} & set(words):
         raise options.error("CREATE TABLE … SELECT does not tell the columns; write them out")
+    if ")" in words:
+        raise options.error("a parenthesis is closed that was not opened")
     pairs = zip(["", *words], words)
     return any(b in _CHARSET_WORDS and w.lstrip("'") == "BINARY" for b, w in pairs)
 
@@ -656,30 +671,27 @@ def _binary_charset(options: _Cursor) -> bool:
 # ALTER TABLE
 
 
-_HARMLESS_SPECS = frozenset(
-    """
+_HARMLESS_SPECS = _set_of("""
     ENGINE COMMENT AUTO_INCREMENT AUTO_RANDOM_BASE AUTO_ID_CACHE AVG_ROW_LENGTH CHECKSUM COMPRESSION
     CONNECTION DATA INDEX DELAY_KEY_WRITE ENCRYPTION ENGINE_ATTRIBUTE INSERT_METHOD KEY_BLOCK_SIZE
     MAX_ROWS MIN_ROWS PACK_KEYS PASSWORD ROW_FORMAT SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
     SECONDARY_LOAD SECONDARY_UNLOAD STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES
     TABLESPACE UNION ALGORITHM LOCK FORCE ENABLE DISABLE WITH WITHOUT ALTER TTL TTL_ENABLE
     TTL_JOB_INTERVAL PLACEMENT SHARD_ROW_ID_BITS PRE_SPLIT_REGIONS CACHE NOCACHE ATTRIBUTES
-    AFFINITY STATS_OPTIONS STATS_BUCKETS STATS_TOPN WAIT NOWAIT PAGE_COMPRESSED TRANSACTIONAL SET
-    """.split()
-)
-_LAST_SPECS = frozenset(
-    """
+    AFFINITY DEFAULT CHARACTER CHARSET COLLATE CONVERT
+    STATS_OPTIONS STATS_BUCKETS STATS_TOPN WAIT NOWAIT PAGE_COMPRESSED TRANSACTIONAL SET
+    """)
+_LAST_SPECS = _set_of("""
     ORDER PARTITION REORGANIZE TRUNCATE COALESCE ANALYZE CHECK OPTIMIZE REBUILD REPAIR IMPORT
     DISCARD EXCHANGE REMOVE SPLIT MERGE COMPACT FIRST LAST
-    """.split()
-)
+    """)
 """What comes last in an ALTER, may have commas of its own, and changes no column."""
 
 
 def _altered(draft: _Draft, cursor: _Cursor) -> _Cursor | None:
     """Apply an ALTER's changes; the cursor is at the new name where one is a RENAME TO."""
     renamed = None
-    for part in cursor.parts():
+    for part in () if cursor.done() else cursor.parts():
         word, line = part.word(), part.line
         if word in _LAST_SPECS or (word in ("ADD", "DROP") and part.word(1) == "PARTITION"):
             break
@@ -688,11 +700,10 @@ def _altered(draft: _Draft, cursor: _Cursor) -> _Cursor | None:
             _CHANGES[word](draft, part)
         elif part.take("RENAME"):
             renamed = _rename_part(draft, part) or renamed
-        elif word in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "CONVERT"):
-            if _binary_charset(part):
-                raise _Unreadable("the character set becomes binary", line)
-        elif word not in _HARMLESS_SPECS and not (part.done() and not cursor.words):
+        elif word not in _HARMLESS_SPECS:
             raise _Unreadable(f"ALTER TABLE … {shown(word)} is not known", line)
+        elif _binary_charset(part):
+            raise _Unreadable("the character set becomes binary", line)
     if not draft.columns:
         raise cursor.error("no column is left")
     return renamed
@@ -749,11 +760,8 @@ def _modify(draft: _Draft, part: _Cursor) -> None:
     """MODIFY a column."""
     part.take("COLUMN")
     if_there = part.take("IF", "EXISTS")
-    if if_there and part.words[part.at :] and draft.find(part.words[part.at].text) is None:
-        return
-    line = part.line
-    name = draft.get(_Cursor(part.words[part.at :], line).name("a column name"), line)
-    _place(draft, part, name)
+    if not if_there or draft.find(part.text()):
+        _place(draft, part, draft.get(part.text(), part.line))
 
 
 def _change(draft: _Draft, part: _Cursor) -> None:
@@ -764,19 +772,19 @@ def _change(draft: _Draft, part: _Cursor) -> None:
     name = draft.find(old)
     if name is None and if_there:
         return
-    if name is None and draft.ahead and not part.done():
-        name = draft.find(part.words[part.at].text)
+    if name is None and draft.ahead:
+        name = draft.find(part.text())
     _place(draft, part, name or draft.get(old, line))
 
 
 def _place(draft: _Draft, part: _Cursor, old: str | None, unless: bool = False) -> None:
     """Put a column definition where FIRST or AFTER say, or in place of the column `old`."""
-    line, words, moved, after = part.line, part.words, False, None
-    if words and words[-1].word == "FIRST":
+    line, words, moved, after = part.line, part.words[part.at :], False, None
+    if len(words) > 2 and words[-1].word == "FIRST":
         words, moved = words[:-1], True
-    elif len(words) > 1 and words[-2].word == "AFTER":
+    elif len(words) > 3 and words[-2].word == "AFTER":
         words, moved, after = words[:-2], True, draft.get(words[-1].text, line)
-    defined = _column(_Cursor(words[part.at :], line), draft.binary)
+    defined = _column(_Cursor(words, line), draft.binary)
     there = draft.find(defined.name)
     if old is None and there is not None:
         if unless:
@@ -790,7 +798,7 @@ def _place(draft: _Draft, part: _Cursor, old: str | None, unless: bool = False) 
 def _drop(draft: _Draft, part: _Cursor) -> None:
     """DROP a column, a key or a constraint."""
     line = part.line
-    if part.take_any("FOREIGN", "CHECK", "PERIOD", "SYSTEM"):
+    if part.take_any("FOREIGN", "CHECK"):
         return
     if part.take("PRIMARY"):
         draft.key = ()
@@ -838,7 +846,7 @@ class _Known:
     def __init__(self, draft: _Draft) -> None:
         self.draft, self.table = draft, draft.table()
         self.labels = tuple(
-            (name, base, convert)
+            (name, base, Memo(convert).__getitem__)
             for name, column in draft.columns.items()
             if (base := values.base_type(column.mysql)) in ("enum", "set")
             and (convert := _LABELLERS[base](column.mysql)) is not None
@@ -852,28 +860,28 @@ class _Plan(NamedTuple):
     """How events with the same columns and the same own types are completed."""
 
     own: Types | None
-    types: Types
+    types: Types | None
     labels: tuple[tuple[str, Convert], ...]
 
 
 _Content = tuple[_Known, tuple[str, ...], "tuple[tuple[str, ColumnType], ...] | None"]
 
 
-def _worked_out(content: _Content) -> tuple[Types, tuple[tuple[str, Convert], ...]]:
+def _worked_out(content: _Content) -> tuple[Types | None, tuple[tuple[str, Convert], ...]]:
     """An event's types and the columns whose numbers become labels."""
     known, names, told = content
-    own, schema = dict(told or ()), known.table.types
+    own, schema, there = dict(told or ()), known.table.types, set(names)
     types = {
         name: _merged(schema.get(name), own.get(name))
         for name in dict.fromkeys((*schema, *names, *own))
-        if (name in names or name in own) and (name in schema or name in own)
+        if name in own or (name in there and name in schema)
     }
     labels = tuple(
         (name, convert)
         for name, base, convert in known.labels
-        if name in names and _unlabelled(own.get(name), base)
+        if name in there and _unlabelled(own.get(name), base)
     )
-    return (schema if types == schema else types), labels
+    return (schema if types == schema else types) or None, labels
 
 
 def _merged(schema: ColumnType | None, own: ColumnType | None) -> ColumnType:
@@ -891,22 +899,22 @@ def _unlabelled(own: ColumnType | None, base: str) -> bool:
     return values.base_type(own.mysql) == base and not values.labels(own.mysql)
 
 
-_IGNORED_VERBS = frozenset(
-    """
+_IGNORED_VERBS = _set_of("""
     ANALYZE BEGIN BINLOG CALL CHANGE CHECK CHECKSUM COMMIT DEALLOCATE DELETE DELIMITER DESC DESCRIBE
     DO END EXECUTE EXPLAIN FLUSH GRANT HANDLER INSERT INSTALL KILL LOAD LOCK OPTIMIZE PREPARE PURGE
     RELEASE REPAIR REPLACE RESET REVOKE ROLLBACK SAVEPOINT SELECT SET SHOW SIGNAL START STOP
     TRUNCATE UNINSTALL UNLOCK UPDATE USE WITH XA
-    """.split()
-)
-_OTHER_THINGS = frozenset(
-    """
+    """)
+_OTHER_THINGS = _set_of("""
     AGGREGATE ALGORITHM BINDING DATABASE DEFINER EVENT FUNCTION GLOBAL INSTANCE LOADABLE LOGFILE
     PLACEMENT PREPARE PROCEDURE RANGE RESOURCE ROLE SCHEMA SEQUENCE SERVER SESSION SQL STATISTICS
     STATS_EXTENDED TABLESPACE TEMPORARY TRIGGER UNDO USER VIEW MASKING PACKAGE
-    """.split()
-)
-_ROUTINES = frozenset("PROCEDURE FUNCTION TRIGGER EVENT PACKAGE".split())
+    """)
+_TABLE_THINGS = ("TABLE", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "DATABASE")
+_ROUTINES = _set_of("PROCEDURE FUNCTION TRIGGER EVENT PACKAGE")
+
+
+_DROP_DATABASE = (("DROP", "DATABASE"), ("DROP", "SCHEMA"))
 
 
 class _Statement:
@@ -914,17 +922,15 @@ class _Statement:
 
     def __init__(self, text: str, line: int, database: str | None) -> None:
         head = _HEAD.match(text)
-        self.verb = (head[1] if head and head[1] else text.strip()[:20]).upper()
-        self.thing = (head[2] if head and head[2] else "").upper()
-        self.text, self.start, self.database = text, line, database
-        self.line = line + text[: len(text) - len(text.lstrip())].count("\n")
+        self.verb, self.thing = (head[1].upper(), head[2].upper()) if head else ("", "")
+        self.rest = text[head.end(1) :] if head else text
+        self.line = line + text[: head.start(1) if head else 0].count("\n")
+        self.database = database
         self.touched: list[Name] = []
 
     def cursor(self) -> _Cursor:
         """The words after the verb, which sqlglot would take for a whole command."""
-        head = _HEAD.match(self.text)
-        at = head.end(1) if head and head[1] else 0
-        return _Cursor(_words(self.text[at:], self.start + self.text[:at].count("\n")), self.line)
+        return _Cursor(_words(self.rest, self.line), self.line)
 
     def table(self, cursor: _Cursor) -> Name:
         """Read a table's name."""
@@ -936,7 +942,8 @@ class _Statement:
 
     def routine(self) -> bool:
         """Whether the statement makes a routine, whose body has statements of its own."""
-        return self.verb == "CREATE" and any(w.word in _ROUTINES for w in self.cursor().words[:40])
+        words = set(self.rest[:1000].upper().split())
+        return self.verb == "CREATE" and self.thing not in _TABLE_THINGS and bool(words & _ROUTINES)
 
 
 class Schemas:
@@ -1095,7 +1102,7 @@ class Schemas:
         known = self._find(*name)
         if known is None:
             raise _Unreadable(f"table {shown(_dotted(name))} is not known", line)
-        return known.draft.copy(known.draft.ahead)
+        return known.draft.copy()
 
     # Statements
 
@@ -1153,6 +1160,8 @@ class Schemas:
     def _run(self, statement: _Statement) -> None:
         """Apply one statement."""
         verb, thing = statement.verb, statement.thing
+        if thing in _OTHER_THINGS and (verb, thing) not in _DROP_DATABASE:
+            return
         if verb in _VERBS:
             _VERBS[verb](self, statement, statement.cursor())
         elif verb not in _IGNORED_VERBS and (
@@ -1178,7 +1187,7 @@ class Schemas:
         if cursor.word() == "(":
             body = cursor.parens("columns")
         if body.take("LIKE"):
-            draft = self._draft(statement.table(body), line).copy(self._from_file)
+            draft = self._draft(statement.table(body), line)
         elif body is cursor or body.word() in ("SELECT", "WITH", "("):
             raise _Unreadable("the statement does not tell the table's columns", line)
         else:
@@ -1264,7 +1273,7 @@ class Schemas:
             if not if_there or index.lower() in draft.indexes:
                 draft.drop_index(index, line)
             self._set(name, draft)
-        elif cursor.word() != "PREPARE":
+        else:
             _other(cursor)
 
 

@@ -17,8 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructType
 
 from headgate.arrow import bounded, decode_batches, decode_columns, most_bytes_of
+from headgate.encoding import Encoder
 from headgate.errors import UsageError
+from headgate.event import Event
 from headgate.formats import decoder as codec
+from headgate.records import encode_events, events_of, refused_events
 from headgate.typed import SIMPLE_TYPES, Table, changes, typed_batch, typed_changes, typed_schema
 
 EVENT_DDL = """
@@ -31,6 +34,10 @@ EVENT_DDL = """
                   offset: bigint, timestamp: timestamp>,
     extra map<string, string>,
     error struct<code: string, message: string>, raw binary, raw_key binary
+"""
+RECORD_DDL = """
+    key binary, value binary, partition int, topic string,
+    headers array<struct<key: string, value: binary>>, losses array<string>
 """
 CHANGE_DDL = (
     "_misfits map<string, string>, _change_type string, "
@@ -79,6 +86,106 @@ def decoder(format: str = "auto", **options: Any) -> Callable[[DataFrame], DataF
     'heartbeat'
     """
     return lambda df: decode(df, format, **options)
+
+
+def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
+    """Change events to messages of a format, in the columns that Spark's Kafka sink takes.
+
+    Beside them, `losses` has the codes of what a message does not carry (`headgate.losses`). An
+    event that the format has no message for is left out, and so is one that is invalid or, with
+    `strict`, would lose anything: `headgate.dead_letters` gives those.
+
+    >>> message = '{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
+    >>> events = decode(spark.createDataFrame([(message,)], "value string"))
+    >>> bytes(encode(events, "canal-json").first().value)[:50]
+    b'{"data":[{"id":"1.10"}],"database":"d","es":1000,"'
+    """
+    Encoder(format, **options)  # a wrong name or option is refused here, not on a worker
+    events_in, messages = source_of(events)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with fast_worker():
+            encoder = Encoder(format, **options)
+            for found in events_in(batches):
+                yield encode_events(encoder, found)
+
+    return messages.mapInArrow(run, RECORD_DDL)
+
+
+def encoder(format: str, **options: Any) -> Callable[[DataFrame], DataFrame]:
+    """`encode` as a function for `df.transform`.
+
+    >>> df = spark.createDataFrame([('{"ts_ms":1}',)], "value string")
+    >>> df.transform(decoder()).transform(encoder("maxwell:oms")).first().topic is None
+    True
+    """
+    return lambda events: encode(events, format, **options)
+
+
+def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -> DataFrame:
+    """The events that `encode` to that format leaves out as errors, with the reason in `error`.
+
+    Without a format: those that could not be decoded.
+
+    >>> df = spark.createDataFrame([("{",), ('{"ts_ms":1}',)], "value string")
+    >>> dead_letters(decode(df), "canal-json", strict=True).select("kind", "error.code").collect()
+    [Row(kind='invalid', code='malformed-json'), Row(kind='heartbeat', code='lossy')]
+    """
+    if format is None:
+        return events.where("kind = 'invalid'")
+    target = format
+    Encoder(target, **options)
+    names = event_columns(events)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with fast_worker():
+            encoder = Encoder(target, **options)
+            for batch in batches:
+                refused = dict(refused_events(encoder, events_of(batch)))
+                kept = batch.take(pa.array(refused, pa.int32()))
+                reasons = [{"code": e.error[0], "message": e.error[1]} for e in refused.values()
+                           if e.error]  # fmt: skip
+                at = kept.schema.get_field_index("error")
+                yield kept.set_column(
+                    at, kept.schema.field(at), pa.array(reasons, kept.schema.field(at).type)
+                )
+
+    return events.select(*names).mapInArrow(run, EVENT_DDL)
+
+
+EventsIn = Callable[[Iterable[pa.RecordBatch]], Iterator[list[Event]]]
+
+
+def source_of(events: DataFrame) -> tuple[EventsIn, DataFrame]:
+    """How a worker gets at events, and what it is to be given.
+
+    Events that come straight from `decode` are decoded where they are used: one pass from bytes to
+    bytes, because building and shipping event columns would cost more than both codecs.
+    """
+    fresh = events.__dict__.get("_headgate")
+    if fresh is None:
+        return lambda batches: map(events_of, batches), events.select(*event_columns(events))
+    messages, format, options = fresh
+    limit = most_bytes_of(options)
+
+    def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Event]]:
+        decode_one = codec(format, **options)
+        for part in chain.from_iterable(map(bounded, batches)):
+            yield decode_columns(part, decode_one, limit)[0]
+
+    return decoded, messages
+
+
+def event_columns(events: DataFrame) -> list[str]:
+    """The names of the event table's columns, all of which must be there."""
+    names = parse_schema(EVENT_DDL).names
+    missing = [name for name in names if name not in events.columns]
+    if missing:
+        raise UsageError(
+            f"the DataFrame is no event table: it has no column {', '.join(missing)}; "
+            "encode what headgate.decode returns, or add the columns as null"
+        )
+    return names
 
 
 def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:

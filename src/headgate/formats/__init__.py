@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
@@ -68,6 +68,8 @@ class Encoding:
     """Makes, from the options, what joins the messages of several rows into one."""
     binary: bool = False
     """Whether a message cannot be a line of text."""
+    fullest: Mapping[str, Any] = field(default_factory=dict)
+    """Options with which a producer may have written more than with the default ones."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,16 @@ def decoder(spec: str = "auto", **options: Any) -> Decode:
     if name == "auto":
         from headgate.formats.detect import auto_decoder
 
-        return auto_decoder(options)
-    format = load(name)
-    return format.decoder(dialect, build(format.options, options))
+        decode = auto_decoder(options)
+    else:
+        format = load(name)
+        decode = format.decoder(dialect, build(format.options, options))
+    schema = options.get("schema")
+    if schema is None:
+        return decode
+    from headgate.informed import informed
+
+    return informed(decode, schema)
 
 
 def share(options: Mapping[str, Any]) -> dict[str, Any]:

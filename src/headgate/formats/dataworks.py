@@ -13,6 +13,7 @@ import msgspec
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.encoders.dataworks import ENCODING
 from headgate.formats.parts.oms_values import (
     IMAGES,
     Bare,
@@ -294,4 +295,5 @@ FORMAT = Format(
     decoder=make_decoder,
     recognises=recognises,
     kinds="rows, DDL, transaction markers, heartbeats",
+    encoding=ENCODING,
 )

@@ -15,6 +15,7 @@ import msgspec
 from headgate.errors import DecodeError
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.encoders.oms_default import ENCODING
 from headgate.formats.parts.oms_values import (
     IMAGES,
     Bare,
@@ -317,4 +318,5 @@ FORMAT = Format(
     decoder=make_decoder,
     recognises=recognises,
     kinds="rows, DDL, heartbeats",
+    encoding=ENCODING,
 )

@@ -17,6 +17,7 @@ import msgspec
 from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.encoders.shareplex import ENCODING
 from headgate.formats.parts.oms_values import Bare, bare_text, ddl_op, sequence, unknown
 from headgate.options import CommonOptions
 from headgate.strict_json import Int64, Raw, parse, reader
@@ -221,4 +222,5 @@ FORMAT = Format(
     decoder=make_decoder,
     recognises=recognises,
     kinds="rows, DDL, heartbeats",
+    encoding=ENCODING,
 )

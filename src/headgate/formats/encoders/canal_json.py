@@ -31,7 +31,7 @@ from headgate.formats.encoders.common import (
     whole,
     written,
 )
-from headgate.losses import NUMBERS, VALUES
+from headgate.loss import NUMBERS, VALUES
 from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import EncodeOptions, option
 
@@ -717,4 +717,10 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     return found
 
 
-ENCODING = Encoding(Options, make_encoder, carries, producer="canal")
+ENCODING = Encoding(
+    Options,
+    make_encoder,
+    carries,
+    producer="canal",
+    fullest={"enable_tidb_extension": True, "content_compatible": True},
+)

@@ -7,23 +7,23 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from msgspec import MsgspecError, Raw
 from msgspec.json import Decoder, Encoder
 
-from headgate.event import Event, Image, Types
-from headgate.losses import Lossy
+from headgate.event import Event, Image
+from headgate.loss import Lossy
 from headgate.memo import Memo
+from headgate.memo import Plans as Plans
 
 Write = Callable[[str], Any]
 """From canonical text to the JSON value that stands for it; raises Lossy where it cannot."""
 Writers = Sequence[tuple[str, Write]]
-V = TypeVar("V")
 
-MOST_PLANS = 1_000
-to_json = Encoder().encode
+to_json = Encoder(enc_hook=str).encode
+"""To JSON; digits of a number that a decoder kept as text are text here."""
 _names = Decoder(list[str])
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _SHORT = re.compile(rb"\\[bf\\]")
@@ -33,39 +33,6 @@ _HTML_ESCAPES = {
     b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026",
     b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029",
 }  # fmt: skip
-
-
-class Plans(Generic[V]):
-    """What a type map means to an encoder, made once per map.
-
-    Events of a table share one map object, so it is looked for by identity before by content.
-
-    >>> plans = Plans(lambda types: list(types or ()))
-    >>> from headgate.event import ColumnType
-    >>> plans(None), plans({"id": ColumnType("int")})
-    ([], ['id'])
-    """
-
-    def __init__(self, make: Callable[[Types | None], V]) -> None:
-        self.make = make
-        self.by_identity: dict[int, tuple[Types | None, V]] = {}
-        self.by_content: dict[Any, V] = {}
-
-    def __call__(self, types: Types | None) -> V:
-        """The plan of a type map."""
-        found = self.by_identity.get(id(types))
-        if found is not None and found[0] is types:
-            return found[1]
-        content = None if types is None else tuple(types.items())
-        if content not in self.by_content:
-            if len(self.by_content) >= MOST_PLANS:
-                self.by_content.clear()
-            self.by_content[content] = self.make(types)
-        plan = self.by_content[content]
-        if len(self.by_identity) >= MOST_PLANS:
-            self.by_identity.clear()
-        self.by_identity[id(types)] = (types, plan)  # holding it keeps its identity its own
-        return plan
 
 
 def written(image: Image, writers: Writers, lost: list[str]) -> dict[str, Any]:

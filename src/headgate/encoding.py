@@ -12,7 +12,7 @@ from headgate.errors import UsageError
 from headgate.event import Event, Record, Types
 from headgate.formats import Encoding, load, split
 from headgate.formats.encoders.common import Plans, is_numbered
-from headgate.losses import NUMBERS, PLACE, PRESENT, SENTENCES, Loss, checks, kind_of, strongest
+from headgate.loss import NUMBERS, PLACE, PRESENT, SENTENCES, Loss, checks, kind_of, strongest
 from headgate.mysql_types import parse_type
 from headgate.options import EncodeOptions, build
 from headgate.schemas import Schemas
@@ -41,13 +41,15 @@ class Encoder:
         told = build(self.encoding.options, options)
         carried = self.encoding.carries(dialect, told)
         self.carried = carried
-        self.checks = checks(carried | {"extra"})
+        self.checks = checks(carried | {"extra", "position"})
         self.places = {c.removeprefix(PLACE) for c in carried if c.startswith(PLACE)}
         self.encode = self.encoding.encoder(dialect, told)
         self.strict = told.strict
         self.schemas = Schemas(told.schema)
         self.informed = told.schema is not None
         self.route = router(told, dialect, self.encoding)
+        names_only = "types" in carried and "type-details" not in carried
+        self.details = Plans(has_details) if names_only else None
         self.labels = None if NUMBERS in carried else Plans(unlabelled_columns)
         self.packer = self.encoding.packer and self.encoding.packer(told)
 
@@ -69,6 +71,8 @@ class Encoder:
                 return self.judge([], [kind])
             event, lost = truncation(event), [kind]
         lost += [code for code, present in self.checks if present(event)]
+        if self.details and event.types is not None and self.details(event.types):
+            lost.append("type-details")
         if self.labels and event.types is not None and is_numbered(event):
             lost += ["enum-labels"] * unlabelled(event, self.labels(event.types))
         if event.position is not None and self.misplaces(event):
@@ -217,6 +221,12 @@ def truncation(event: Event) -> Event:
     return msgspec.structs.replace(event, kind="ddl", op="truncate", ddl=statement)
 
 
+def has_details(types: Types | None) -> bool:
+    """Whether a type map tells more than the types' names."""
+    parsed = (parse_type(told.mysql) for told in (types or {}).values())
+    return any(type_.length is not None or type_.labels for type_ in parsed)
+
+
 def unlabelled_columns(types: Types | None) -> list[str]:
     """The ENUM and SET columns whose labels the types do not tell."""
     parsed = ((name, parse_type(told.mysql)) for name, told in (types or {}).items())
@@ -240,7 +250,7 @@ def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Lo
     """
     from_name, from_dialect, source = target(from_)
     to_name, to_dialect, sink = target(to)
-    had = source.carries(from_dialect, source.options())
+    had = source.carries(from_dialect, build(source.options, source.fullest))
     carried = sink.carries(to_dialect, build(sink.options, options))
     codes = {code for code in SENTENCES if code in had and code not in carried}
     if schema:
