@@ -1,4 +1,4 @@
-"""`make bench`: how fast Headgate decodes, beside Spark's own floors and Flink, in one run.
+"""`make bench`: how fast Headgate decodes and converts, beside Spark's own floors and Flink.
 
 One Spark session with two cores and one warm Flink process with parallelism 2 take turns over the
 same files. Each work is done once unmeasured and then --rounds times; the median counts. A missed
@@ -9,47 +9,49 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import hashlib
-import json
 import os
 import platform
 import subprocess
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 
+import convert
 import messages
+from flink import ENVIRONMENT, Flink, start
+from harness import (
+    CORES,
+    DRIVER_MEMORY,
+    FILES,
+    FLINK_COLUMNS,
+    FLINK_FORMATS,
+    MESSAGES,
+    PARTITION,
+    ROOT,
+    SAMPLE,
+    Figures,
+    Works,
+    collected,
+    difference,
+    first_line,
+    generated,
+    markdown,
+    plain,
+    read,
+    source,
+    start_spark,
+    take_turns,
+    timed,
+    times,
+    typed_rows,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 import headgate
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-CACHE = ROOT / ".cache"
-CORES = 2
-DRIVER_MEMORY = "4g"
-PARTITION = "64m"
-"""Ten tasks per file; with the default of 128 MB there are five, and one core idles at the end."""
-MESSAGES = 1_000_000
-SAMPLE = 300
-"""Messages of the small file that is compared row by row, and whose time is a job's start-up."""
-
-TABLE = "shop.orders"
-COLUMNS = """id BIGINT, customer_id INT, status STRING, amount DECIMAL(12,2), note STRING,
-created_at TIMESTAMP_NTZ, weight DOUBLE"""
-
-FLINK_FORMATS = {
-    "canal-json": "canal-json",
-    "debezium": "debezium-json",
-    "maxwell": "maxwell-json",
-}
 CEILING_BAR = 0.35
 FLINK_BARS = {"canal-json": 1.3, "debezium": 1.2, "maxwell": 1.0}
 FLINK_AIM = 2.0
@@ -84,140 +86,10 @@ LABELS = {
     "rows": "headgate.rows, typed",
     "flink": "Flink, typed rows",
 }
-KINDS = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
-
-
-@dataclass
-class Figures:
-    """What was seen of one format."""
-
-    format: str
-    messages: int
-    bytes: int
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    startup: dict[str, list[float]] = field(default_factory=dict)
-    """Seconds of the same work over SAMPLE messages: what a job costs before it reads."""
-    remarks: list[str] = field(default_factory=list)
-
-    def speed(self, work: str) -> float | None:
-        return self.messages / median(self.seconds[work]) if self.seconds.get(work) else None
-
-    def ratio(self, work: str, other: str) -> float | None:
-        a, b = self.speed(work), self.speed(other)
-        return a / b if a and b else None
-
-    def net_ratio(self) -> float | None:
-        """Rows against Flink, each less its own job start-up."""
-        net = {}
-        for work in ("rows", "flink"):
-            if not (self.seconds.get(work) and self.startup.get(work)):
-                return None
-            net[work] = median(self.seconds[work]) - median(self.startup[work])
-        return net["flink"] / net["rows"] if min(net.values()) > 0 else None
-
-
-class Flink:
-    """The warm process of flink.py."""
-
-    def __init__(self, python: Path, log: Path):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self.log = log
-        self.process = subprocess.Popen(
-            [str(python), str(ROOT / "bench" / "flink.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log.open("w"),
-            text=True,
-        )
-        hello = self.answer()
-        self.version, self.java = hello["flink"], hello["java"]
-
-    def answer(self) -> dict:
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the Flink process ended; see {self.log}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
-        return answer
-
-    def ask(self, command: str, format: str, path: Path) -> dict:
-        self.process.stdin.write(f"{command} {FLINK_FORMATS[format]} {path}\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def close(self) -> None:
-        try:
-            self.process.stdin.close()
-            self.process.wait(timeout=60)
-        except (OSError, subprocess.TimeoutExpired):
-            self.process.kill()
-
-
-def flink_python(environment: Path) -> Path:
-    """The interpreter of an environment with apache-flink, made when it is absent."""
-    python = environment / "bin" / "python"
-    if not python.exists() or subprocess.run([python, "-c", "import pyflink"]).returncode:
-        print(f"installing apache-flink into {environment} (once, a few hundred MB) …", flush=True)
-        subprocess.run(["python3", "-m", "venv", str(environment)], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "apache-flink"], check=True)
-    return python
-
-
-def start_flink(environment: Path) -> tuple[Flink | None, str]:
-    try:
-        return Flink(flink_python(environment), CACHE / "bench" / "flink.log"), ""
-    except (OSError, RuntimeError, subprocess.CalledProcessError, ValueError, KeyError) as error:
-        return None, f"Flink could not be installed or started: {error}"
-
-
-def start_spark() -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    spark = (
-        SparkSession.builder.master(f"local[{CORES}]")
-        .appName("headgate bench")
-        .config("spark.driver.memory", DRIVER_MEMORY)
-        .config("spark.sql.files.maxPartitionBytes", PARTITION)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
-
-
-def generated(format: str, count: int) -> Path:
-    """The file of that many messages, written unless this generator already wrote it."""
-    of = hashlib.sha1(Path(messages.__file__).read_bytes()).hexdigest()[:8]
-    suffix = "parquet" if format == "open-protocol" else "jsonl"
-    directory = CACHE / "bench"
-    path = directory / f"{format}-{count}-{of}.{suffix}"
-    if not path.exists():
-        for stale in directory.glob(f"{format}-{count}-????????.{suffix}"):
-            stale.unlink()
-        messages.write(format, path, count)
-    return path
-
-
-def read(spark: SparkSession, format: str, path: Path) -> DataFrame:
-    if format == "open-protocol":
-        return spark.read.parquet(str(path))
-    return spark.read.text(str(path))
-
-
-def source(spark: SparkSession, format: str, path: Path) -> DataFrame:
-    """What the ceiling and Headgate both receive: Kafka's columns, or `value` alone, binary."""
-    df = read(spark, format, path)
-    return df if format == "open-protocol" else df.select(F.col("value").cast("binary"))
 
 
 def identity(df: DataFrame) -> DataFrame:
     return df.mapInArrow(lambda batches: batches, df.schema)
-
-
-def typed_rows(df: DataFrame, format: str) -> DataFrame:
-    return headgate.rows(headgate.decode(df, format=format), TABLE, schema=COLUMNS)
 
 
 def plans(spark: SparkSession, format: str, path: Path) -> dict[str, Callable[[], DataFrame]]:
@@ -235,53 +107,43 @@ def plans(spark: SparkSession, format: str, path: Path) -> dict[str, Callable[[]
     return {work: works[work] for work in LABELS if work in works}
 
 
-def spark_seconds(plan: Callable[[], DataFrame]) -> float:
-    start = perf_counter()
-    plan().write.format("noop").mode("overwrite").save()
-    return perf_counter() - start
+def decoding(plan: Callable[[], DataFrame]) -> Callable[[], float]:
+    return lambda: timed(lambda: plan().write.format("noop").mode("overwrite").save())
 
 
-def first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+def define(flink: Flink, format: str, path: Path) -> None:
+    flink.define("orders", FLINK_COLUMNS, path, FLINK_FORMATS[format])
 
 
-def difference(found: Iterable[Iterable[str | None]], format: str) -> str:
-    """How the rows differ from those the messages stand for; empty when they do not."""
-    got = Counter(tuple(row) for row in found)
-    wanted = Counter(messages.expected_rows(format, SAMPLE))
-    missing, extra = wanted - got, got - wanted
-    if not missing and not extra:
-        return ""
-    return (
-        f"{missing.total()} of {wanted.total()} rows missing, {extra.total()} unexpected; "
-        f"missing e.g. {next(iter(missing), None)}, unexpected e.g. {next(iter(extra), None)}"
-    )
+def flink_decoding(flink: Flink, format: str, path: Path) -> Callable[[], float]:
+    def run() -> float:
+        define(flink, format, path)
+        return flink.execute("INSERT INTO nowhere SELECT * FROM orders")
+
+    return run
 
 
-def check(spark: SparkSession, flink: Flink | None, format: str, sample: Path) -> list[str]:
+def check(spark: SparkSession, flink: Flink | None, figures: Figures, sample: Path) -> None:
     """Both sides must give the rows that the generator meant, or their speed means nothing."""
-    remarks = []
+    format = figures.name
+    expected = list(messages.expected_rows(format, SAMPLE))
     try:
         df = source(spark, format, sample)
         events = headgate.decode(df, format=format).groupBy("kind", "error.code").count().collect()
         if [(row.kind, row["count"]) for row in events] != [("row", SAMPLE)]:
-            remarks.append(f"of {SAMPLE} messages Headgate made {[tuple(row) for row in events]}")
-        names = StructType.fromDDL(COLUMNS).names
-        rows = (
-            (KINDS.get(row["_change_type"]), *(v if v is None else str(v) for v in row[:-1]))
-            for row in typed_rows(df, format).select(*names, "_change_type").collect()
-        )
-        if wrong := difference(rows, format):
-            remarks.append(f"Headgate's rows differ from the messages': {wrong}")
+            made = [tuple(row) for row in events]
+            figures.remark(f"of {SAMPLE} messages Headgate made {made}")
+        if wrong := difference(collected(typed_rows(df, format)), expected):
+            figures.remark(f"Headgate's rows differ from the messages': {wrong}")
     except Exception as error:
-        remarks.append(f"Headgate could not decode the sample: {first_line(error)}")
+        figures.remark(f"Headgate could not decode the sample: {first_line(error)}")
     if flink and format in FLINK_FORMATS:
         try:
-            if wrong := difference(flink.ask("rows", format, sample)["rows"], format):
-                remarks.append(f"Flink's rows differ from the messages': {wrong}")
+            define(flink, format, sample)
+            if wrong := difference(flink.rows("SELECT * FROM orders"), expected):
+                figures.remark(f"Flink's rows differ from the messages': {wrong}")
         except (OSError, RuntimeError, ValueError) as error:
-            remarks.append(f"Flink could not read the sample: {first_line(error)}")
-    return remarks
+            figures.remark(f"Flink could not read the sample: {first_line(error)}")
 
 
 def measure(
@@ -290,38 +152,16 @@ def measure(
     path, sample = generated(format, count), generated(format, SAMPLE)
     figures = Figures(format, count, messages.message_bytes(format, path, count))
     print(f"\n{format}: {count:,} messages of {figures.bytes / count:.0f} bytes", flush=True)
-    figures.remarks = check(spark, flink, format, sample)
-    for remark in figures.remarks:
-        print(f"  ! {remark}", flush=True)
-
-    works: dict[str, Callable[[], float]] = {
-        work: lambda plan=plan: spark_seconds(plan)
-        for work, plan in plans(spark, format, path).items()
+    check(spark, flink, figures, sample)
+    works: Works = {
+        work: decoding(plan) for work, plan in plans(spark, format, path).items()
     }
-    startups: dict[str, Callable[[], float]] = {}
+    startups: Works = {}
     if flink and format in FLINK_FORMATS:
-        works["flink"] = lambda: flink.ask("run", format, path)["seconds"]
-        startups["flink"] = lambda: flink.ask("run", format, sample)["seconds"]
-        small = plans(spark, format, sample)["rows"]
-        startups["rows"] = lambda: spark_seconds(small)
-
-    for round in range(rounds + 1):
-        for kept, some in ((figures.seconds, works), (figures.startup, startups)):
-            for work, run in list(some.items()):
-                try:
-                    taken = run()
-                except Exception as error:
-                    del some[work]
-                    kept.pop(work, None)
-                    figures.remarks.append(f"{LABELS[work]} failed: {first_line(error)}")
-                    print(f"  ! {figures.remarks[-1]}", flush=True)
-                    continue
-                if round:
-                    kept.setdefault(work, []).append(taken)
-                if kept is figures.seconds:
-                    name = f"round {round}" if round else "warm-up"
-                    speed = f"{count / taken:>11,.0f} messages/s"
-                    print(f"  {name:8} {LABELS[work]:31} {speed}", flush=True)
+        works["flink"] = flink_decoding(flink, format, path)
+        startups["flink"] = flink_decoding(flink, format, sample)
+        startups["rows"] = decoding(plans(spark, format, sample)["rows"])
+    take_turns(figures, works, startups, rounds, LABELS)
     return figures
 
 
@@ -349,14 +189,14 @@ class Bar:
 
 def bars(figures: Figures) -> list[Bar]:
     found = [Bar("events", CEILING_BAR, figures.ratio("events", "ceiling"), "ceiling")]
-    if bar := FLINK_BARS.get(figures.format):
+    if bar := FLINK_BARS.get(figures.name):
         found.append(Bar("rows", bar, figures.ratio("rows", "flink"), "flink"))
     return found
 
 
 def summary(results: list[Figures]) -> str:
     """The bars that do not hold, and how a run of fewer messages is to be read."""
-    short = [f"{r.format} {bar}" for r in results for bar in bars(r) if not bar.holds]
+    short = [f"{r.name} {bar}" for r in results for bar in bars(r) if not bar.holds]
     text = "Bars: " + ("; ".join(short) + "; the others hold." if short else "all hold.")
     if results[0].messages < MESSAGES:
         text += (
@@ -375,61 +215,32 @@ def table(results: list[Figures]) -> list[list[str]]:
     for figures in results:
         judged = {bar.work: str(bar) for bar in bars(figures)}
         for work, label in LABELS.items():
-            speed = figures.speed(work)
-            if speed is None:
-                if work in ("events", "rows") or (work == "flink" and figures.format in FLINK_BARS):
-                    lines.append([figures.format, label, *[""] * 5, judged.get(work, "")])
-                continue
-            slowest, fastest = max(figures.seconds[work]), min(figures.seconds[work])
             of_ceiling = None if work == "flink" else figures.ratio(work, "ceiling")
             of_flink = figures.ratio(work, "flink") if work == "rows" else None
-            lines.append(
-                [
-                    figures.format,
-                    label,
-                    f"{speed:,.0f}",
-                    f"{figures.messages / slowest / 1e3:.0f} to "
-                    f"{figures.messages / fastest / 1e3:.0f} k",
-                    f"{speed * figures.bytes / figures.messages / 1e6:.1f}",
-                    f"{of_ceiling:.0%}" if of_ceiling else "",
-                    f"{of_flink:.2f} x" if of_flink else "",
-                    judged.get(work, ""),
-                ]
-            )
+            missed = work in ("events", "rows") or (work == "flink" and figures.name in FLINK_BARS)
+            if figures.speed(work) is not None or missed:
+                lines.append(
+                    [
+                        figures.name,
+                        label,
+                        *figures.cells(work),
+                        f"{of_ceiling:.0%}" if of_ceiling else "",
+                        times(of_flink),
+                        judged.get(work, ""),
+                    ]
+                )
     return lines
 
 
 def startup_table(results: list[Figures]) -> list[list[str]]:
     return [
-        [
-            figures.format,
-            f"{median(figures.startup['rows']):.2f} s",
-            f"{median(figures.startup['flink']):.2f} s",
-            f"{net:.2f} x" if (net := figures.net_ratio()) else "",
-        ]
+        [figures.name, *figures.startup_cells("rows")]
         for figures in results
         if figures.startup.get("rows") and figures.startup.get("flink")
     ]
 
 
 STARTUP_HEAD = ["format", "Spark", "Flink", "rows of Flink, each less its start-up"]
-RIGHT = {"messages/s", "slowest to fastest", "MB/s", "of ceiling", "of Flink", "Spark", "Flink"}
-
-
-def plain(head: list[str], lines: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(head, *lines)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if name in RIGHT else cell.ljust(width)
-            for name, cell, width in zip(head, line, widths)
-        ).rstrip()
-        for line in (head, *lines)
-    )
-
-
-def markdown(head: list[str], lines: list[list[str]]) -> str:
-    rule = ["---:" if name in RIGHT else "---" for name in head]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *lines))
 
 
 def machine() -> str:

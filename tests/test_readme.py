@@ -31,7 +31,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_a_formats_page_names_its_dialects_and_options(name: str) -> None:
     import dataclasses
 
-    from headgate.options import CommonOptions, names, spelled
+    from headgate.options import CommonOptions, EncodeOptions, names, spelled
 
     page = (ROOT / "docs" / "formats" / f"{name}.md").read_text()
     format = load(name)
@@ -40,6 +40,17 @@ def test_a_formats_page_names_its_dialects_and_options(name: str) -> None:
     for field in dataclasses.fields(format.options):
         if field.name not in names(CommonOptions):
             assert spelled(field.name) in page
+    for field in dataclasses.fields(format.encoding.options):
+        if field.name not in names(EncodeOptions):
+            assert spelled(field.name) in page
+
+
+def test_losses_in_the_docs_are_those_in_the_code() -> None:
+    from headgate.loss import SENTENCES
+
+    page = (ROOT / "docs" / "convert.md").read_text()
+
+    assert list(SENTENCES) == re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
 
 
 def test_error_codes_in_the_docs_are_those_in_the_code() -> None:

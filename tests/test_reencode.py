@@ -24,7 +24,7 @@ from headgate.event import Event, Record
 from headgate.formats import decoder
 from headgate.limits import MAX_MESSAGE_BYTES
 from headgate.strict_json import escape_control_characters
-from tests.test_cases import CASES, FOLDERS, content, settings_of
+from test_cases import CASES, FOLDERS, content, settings_of
 
 DOCUMENTS = (CASES.parents[1] / "docs" / "conformance.md").read_text()
 DOCUMENTS = DOCUMENTS.partition("## Vendors' documents")[2].partition("\n## ")[0]
@@ -115,7 +115,7 @@ def members(message: bytes | None, path: str = "") -> dict[str, Any]:
     """All leaves of a message by their path, numbers as their digits; frames are taken apart."""
     if message is None:
         return {path: None}
-    if message[:1] not in (b"{", b'"', b"["):
+    if message.lstrip()[:1] not in (b"{", b'"', b"["):
         return framed(message, path)
     text = escape_control_characters(message).decode()
     return dict(

@@ -36,6 +36,7 @@ from headgate.jobs import (
 )
 from headgate.limits import IN_PROCESS_BYTES
 from headgate.loss import SENTENCES
+from headgate.options import CommonOptions, EncodeOptions, names
 
 SOME_INVALID = 3
 LINES = (".jsonl", ".json", ".ndjson", ".txt")
@@ -99,7 +100,7 @@ master_flag = click.option("--master", help="Run on this Spark master, e.g. loca
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def formats(as_json: bool) -> None:
-    """List every format and dialect, what it decodes, and its options."""
+    """List every format and dialect, what its messages are, and its options."""
     found = [load(name) for name in MODULES]
     if as_json:
         listing = [
@@ -108,31 +109,32 @@ def formats(as_json: bool) -> None:
                 "summary": f.summary,
                 "dialects": dict(f.dialects),
                 "decodes": f.kinds,
-                "encodes": None,
-                "options": describe_options(f),
+                "options": describe_options(f.options),
+                "writing_options": describe_options(f.encoding.options),
             }
             for f in found
         ]
         click.echo(encode_json(listing))
         return
-    common = {o["name"] for o in describe_options(found[0])}
-    for f in found[1:]:
-        common &= {o["name"] for o in describe_options(f)}
     for f in found:
         click.secho(f.name, bold=True, nl=False)
         click.echo(f"  {f.summary}")
         for dialect, meaning in f.dialects.items():
             click.echo(f"    {f.name}:{dialect:<20} {meaning}")
-        click.echo(f"    decodes: {f.kinds}")
-        click.echo("    encodes: not yet")
-        own = [o for o in describe_options(f) if o["name"] not in common]
-        for each in own:
-            click.echo(f"    option {_described(each)}")
+        click.echo(f"    messages: {f.kinds}")
+        _list_options("option", f.options, CommonOptions)
+        _list_options("writing", f.encoding.options, EncodeOptions)
         click.echo()
-    click.secho("options of every format", bold=True)
-    for each in describe_options(found[0]):
-        if each["name"] in common:
+    for title, cls in (("reading", CommonOptions), ("writing", EncodeOptions)):
+        click.secho(f"options of every format, {title}", bold=True)
+        for each in describe_options(cls):
             click.echo(f"    {_described(each)}")
+
+
+def _list_options(label: str, cls: type, common: type) -> None:
+    for each in describe_options(cls):
+        if each["name"].replace("-", "_") not in names(common):
+            click.echo(f"    {label} {_described(each)}")
 
 
 def _described(option: dict[str, Any]) -> str:

@@ -60,6 +60,12 @@ VALUES = {
     "before-unknown": "the row before an update is not known; it is written as if nothing changed",
     "key-change": "an update of the primary key is written as a delete and an insert",
     "null-columns": "NULL cannot be told from a column that is not there",
+    "types-guessed": "a column's type is not known: it is written as VARCHAR, or as the number that "
+    "its value looks like; give a schema",
+    "key-unknown": "the primary key is not known; it is written as if there were none; "
+    "give a schema",
+    "commit-ts-unknown": "the commit number is not known; the time of the change stands for it",
+    "json-null": "JSON's null is written as NULL",
     "misfit": "a value that does not fit its column's type is written as text",
 }
 """Values that a format may be unable to write."""

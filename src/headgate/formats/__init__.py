@@ -155,7 +155,7 @@ def share(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def describe_options(format: Format) -> list[dict[str, Any]]:
+def describe_options(options: type) -> list[dict[str, Any]]:
     """Name, default, choices and help of each option, for `headgate formats` and the docs."""
     return [
         {
@@ -164,5 +164,5 @@ def describe_options(format: Format) -> list[dict[str, Any]]:
             "choices": list(f.metadata["choices"]),
             "help": f.metadata["help"],
         }
-        for f in dataclasses.fields(format.options)
+        for f in dataclasses.fields(options)
     ]

@@ -18,10 +18,9 @@ from headgate.formats.parts.oms_values import (
     IMAGES,
     Bare,
     TypedConverters,
-    bare_text,
     converter,
+    image_text,
     sequence,
-    typed_text,
     unknown,
     wrong_images,
 )
@@ -246,18 +245,12 @@ def place(
     event: Event, before: Any, after: Any, plan: Plan, value: bytes, extra: dict[str, str]
 ) -> None:
     """Put a row's images into its event, as canonical text."""
-    if plan.types is not None:
-        if before:
-            event.before = typed_text(before, plan.converters, lambda: raw(value).before.data)
-        if after:
-            event.after = typed_text(after, plan.converters, lambda: raw(value).after.data)
-        return
     bare = Bare([], [])
     if after:
-        event.after = bare_text(after, bare, lambda: raw(value).after.data)
+        event.after = image_text(after, plan.converters, bare, lambda: raw(value).after.data)
     if before:
-        event.before = bare_text(before, bare, lambda: raw(value).before.data)
-    bare.describe(extra)
+        event.before = image_text(before, plan.converters, bare, lambda: raw(value).before.data)
+    bare.describe(extra, plan.types)
 
 
 def raw(value: bytes) -> Any:

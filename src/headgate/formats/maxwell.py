@@ -17,6 +17,7 @@ from headgate import values
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.encoders.maxwell import ENCODING
 from headgate.formats.parts.connect_columns import declared
 from headgate.formats.parts.maxwell_keys import kafka_key, key_names
 from headgate.formats.parts.maxwell_values import (
@@ -27,16 +28,17 @@ from headgate.formats.parts.maxwell_values import (
     planner,
     read_typed,
 )
+from headgate.formats.parts.maxwell_words import (
+    ATTRIBUTE,
+    FULL_SYNC_TS,
+    MARKER_OPS,
+    OWN_NAMES,
+    ROW_OPS,
+)
 from headgate.options import CommonOptions, option
 from headgate.strict_json import Int64, Number, Raw, members, parse, reader
 from headgate.values import Convert, micros
 
-ROW_OPS = {
-    "insert": "insert",
-    "update": "update",
-    "delete": "delete",
-    "bootstrap-insert": "snapshot",
-}
 DDL_OPS = {
     "table-create": "create",
     "table-alter": "alter",
@@ -45,16 +47,11 @@ DDL_OPS = {
     "database-alter": "alter",
     "database-drop": "drop",
 }
-MARKER_OPS = {"bootstrap-start": "snapshot_begin", "bootstrap-complete": "snapshot_end"}
 TYPES = [*ROW_OPS, *MARKER_OPS, *DDL_OPS, "heartbeat"]
 TYPE_WORDS = frozenset(f'"{word}"'.encode() for word in TYPES)
 
-FULL_SYNC_TS = 1_600_000_000
-"""What OMS writes as `ts` of every row of a full synchronization: not a time."""
-
 NULL = Raw(b"null")
 _MICROSECONDS = re.compile(r"[1-9][0-9]{9}\.[0-9]{6}")
-OWN_NAMES = {"numbers", "booleans", "nested", "partial"}
 
 
 @dataclass(frozen=True)
@@ -252,7 +249,7 @@ def extra_of(message: Wire, attributes: dict[str, Raw]) -> dict[str, str]:
     if keys is not NULL and bytes(keys) != b"null":
         extra["primary_key"] = bytes(keys).decode()
     for name, raw in attributes.items():
-        extra[f"attribute.{name}" if name in OWN_NAMES else name] = bytes(raw).decode()
+        extra[ATTRIBUTE + name if name in OWN_NAMES else name] = bytes(raw).decode()
     return extra
 
 
@@ -275,7 +272,7 @@ def pushed_at(sent: object, extra: dict[str, str]) -> int | None:
         at = int(seconds) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
         if whole[0] == "-":
             at = -at if -at >= values.YEAR_ONE else None
-    if at is None or len(fraction) > 6:
+    if at is None or fraction[6:].strip("0"):
         extra["push_ts"] = str(sent)
     return at
 
@@ -423,4 +420,5 @@ FORMAT = Format(
     decoder=make_decoder,
     recognises=recognises,
     kinds="rows, DDL, heartbeats, bootstrap markers",
+    encoding=ENCODING,
 )

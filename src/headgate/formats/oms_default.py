@@ -20,11 +20,10 @@ from headgate.formats.parts.oms_values import (
     IMAGES,
     Bare,
     TypedConverters,
-    bare_text,
     converter,
     ddl_op,
+    image_text,
     int64,
-    typed_text,
     unknown,
     wrong_images,
 )
@@ -164,19 +163,15 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
             return [other(event, message, value, extra)]
         if (op, bool(before), bool(after)) not in IMAGES:
             raise wrong_images(op, before, after, ("prevStruct", "postStruct"))
+        converters: TypedConverters = ()
         if light:
-            event.types = plan.types
-            if before:
-                event.before = typed_text(before, plan.converters, lambda: raw(value).prevStruct)
-            if after:
-                event.after = typed_text(after, plan.converters, lambda: raw(value).postStruct)
-        else:
-            bare = Bare([], [])
-            if after:
-                event.after = bare_text(after, bare, lambda: raw(value).postStruct)
-            if before:
-                event.before = bare_text(before, bare, lambda: raw(value).prevStruct)
-            bare.describe(extra)
+            event.types, converters = plan.types, plan.converters
+        bare = Bare([], [])
+        if after:
+            event.after = image_text(after, converters, bare, lambda: raw(value).postStruct)
+        if before:
+            event.before = image_text(before, converters, bare, lambda: raw(value).prevStruct)
+        bare.describe(extra, event.types)
         event.extra = extra or None
         return [event]
 

@@ -18,6 +18,7 @@ from headgate.compression import COMPRESSIONS, decompressor
 from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.encoders.open_protocol import ENCODING
 from headgate.formats.parts.open_protocol_columns import (
     Column,
     Columns,
@@ -154,8 +155,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             None,
             plan.types,
             None,
-            ts,
-            (ts >> 18) * 1000,
+            ts or None,  # no TSO is 0
+            (ts >> 18) * 1000 if ts else None,
             None,
             None,
             "open-protocol",
@@ -336,8 +337,8 @@ def bare(kind: str, key: Key, dialect: str | None) -> Event:
         kind,
         database=key.scm or None,
         table=key.tbl or None,
-        commit_ts=key.ts,
-        event_time=(key.ts >> 18) * 1000,
+        commit_ts=key.ts or None,
+        event_time=(key.ts >> 18) * 1000 if key.ts else None,
         format="open-protocol",
         dialect=dialect,
         extra=extra_of(key, None) or None,
@@ -381,4 +382,5 @@ FORMAT = Format(
     decoder=make_decoder,
     recognises=recognises,
     kinds="rows, DDL, resolved timestamps",
+    encoding=ENCODING,
 )

@@ -18,7 +18,7 @@ from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.encoders.shareplex import ENCODING
-from headgate.formats.parts.oms_values import Bare, bare_text, ddl_op, sequence, unknown
+from headgate.formats.parts.oms_values import Bare, ddl_op, image_text, sequence, unknown
 from headgate.options import CommonOptions
 from headgate.strict_json import Int64, Raw, parse, reader
 from headgate.values import EPOCH
@@ -156,8 +156,8 @@ def row(event: Event, message: Message, value: bytes, extra: dict[str, str]) -> 
     check(event.op, data, old)
     bare = Bare([], [])
     if old:
-        event.before = bare_text(old, bare, lambda: raw(value).key)
-    image = bare_text(data, bare, lambda: raw(value).data)
+        event.before = image_text(old, (), bare, lambda: raw(value).key)
+    image = image_text(data, (), bare, lambda: raw(value).data)
     bare.describe(extra)
     if event.op == "delete":
         event.before = image

@@ -165,11 +165,30 @@ class OmsMessage(msgspec.Struct, gc=False):
     sql: str
 
 
+class OmsHeartbeat(msgspec.Struct, gc=False):
+    """OMS's heartbeat: another order."""
+
+    table: None
+    database: None
+    type: str
+    ts: int
+    es: int
+    isDdl: bool
+    sql: str
+    data: None = None
+    old: None = None
+    pkNames: None = None
+    mysqlType: None = None
+    sqlType: None = None
+
+
 JDBC = {
     "tinyint": -6, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5, "float": 7, "double": 8,
     "decimal": 3, "char": 1, "varchar": 12, "date": 91, "time": 92, "datetime": 93,
     "timestamp": 93, "year": 12, "enum": 4, "set": -7, "bit": -7, "json": 12, "vector": 12,
 }  # fmt: skip
+OMS_JDBC = {"float": 6, "year": 4, "enum": 1, "set": 1, "binary": -2, "varbinary": -3}
+"""OMS only: codes that are other than Canal's."""
 PROMOTED = {
     "tinyint": ("127", 5),
     "smallint": ("32767", 4),
@@ -187,12 +206,12 @@ def jdbc_code(type_: MySqlType, dialect: str) -> int:
     >>> jdbc_code(parse_type("text"), "canal"), jdbc_code(parse_type("float"), "oms")
     (2005, 6)
     """
+    if dialect == "oms" and type_.base in OMS_JDBC:
+        return OMS_JDBC[type_.base]
     if type_.family in ("binary", "spatial"):
         return 2004
     if type_.base.endswith("text"):
         return 2005
-    if type_.base == "float" and dialect == "oms":
-        return 6
     return JDBC.get(type_.base, 12)
 
 
@@ -236,9 +255,6 @@ def described_type(type_: MySqlType) -> str:
     elif base == "year":
         length = 4
     return plain_type(type_).replace(base, f"{base}({length})", 1) if length else plain_type(type_)
-
-
-OMS_NAMES = {"bigint": "int64"}
 
 
 class Plan(msgspec.Struct):
@@ -293,7 +309,7 @@ def planner(
         if dialect == "ticdc":
             return name_of(type_)
         if dialect == "oms":
-            return OMS_NAMES.get(type_.base, type_.base)
+            return (oms_values.type_name(told) or "").lower()
         return told.mysql
 
     def make(types: Types | None) -> Plan:
@@ -302,11 +318,9 @@ def planner(
         parsed = {n: parse_type(t.mysql) for n, t in types.items()}
         mysql = {n: mysql_name(t, parsed[n]) for n, t in types.items()}
         told_jdbc = own and all(t.jdbc is not None for t in types.values())
-        jdbc = {
-            n: t.jdbc if told_jdbc else jdbc_code(parsed[n], dialect) for n, t in types.items()
-        }
+        jdbc = {n: t.jdbc if told_jdbc else jdbc_code(parsed[n], dialect) for n, t in types.items()}
         # Types of this dialect that come with codes are from a message: they fit its values.
-        promoted = [] if told_jdbc else [
+        promoted = [] if told_jdbc or dialect == "oms" else [
             (n, *PROMOTED[t.base]) for n, t in parsed.items() if t.unsigned and t.base in PROMOTED
         ]  # fmt: skip
         of_null = (
@@ -635,13 +649,12 @@ def seconds(micros: int | None) -> int:
     return time if time % 1_000 else time // 1_000
 
 
-def oms_other(event: Event) -> OmsMessage | None:
+def oms_other(event: Event) -> OmsMessage | OmsHeartbeat | None:
     """OMS: DDL and heartbeats."""
+    es, ts = time_of(event.event_time), time_of(event.emit_time)
     if event.kind == "heartbeat":
-        is_ddl, word, sql = False, "MHEARTBEAT", ""
-    elif event.kind == "ddl":
-        is_ddl, word, sql = True, DDL_TYPES.get(event.op or "", "QUERY"), event.ddl or ""
-    else:
+        return OmsHeartbeat(None, None, "MHEARTBEAT", ts, es, False, "")
+    if event.kind != "ddl":
         return None
     return OmsMessage(
         event.database,
@@ -650,12 +663,12 @@ def oms_other(event: Event) -> OmsMessage | None:
         None,
         None,
         None,
-        word,
+        DDL_TYPES.get(event.op or "", "QUERY"),
         event.table,
-        time_of(event.event_time),
-        is_ddl,
-        time_of(event.emit_time),
-        sql,
+        es,
+        True,
+        ts,
+        event.ddl or "",
     )
 
 
@@ -708,7 +721,7 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     if dialect == "oms":
         return ROWS | TYPED | {"ddl", "ddl-op", "heartbeat"}
     if dialect == "tencent":
-        return ROWS | {"ddl", "ddl-op", "bare-values"}
+        return ROWS - {"float-digits"} | {"ddl", "ddl-op", "bare-values"}
     found = ROWS | TYPED | {"ddl", "ddl-op", NUMBERS}
     if options.content_compatible:
         found |= {"type-details"}

@@ -74,6 +74,8 @@ def number(text: str) -> Any:
     """
     if not _NUMBER.fullmatch(text):
         raise Lossy("misfit", text)
+    if text == "-0":  # which most JSON readers take for 0
+        raise Lossy("float-digits", Raw(b"-0.0"))
     return Raw(text.encode())
 
 

@@ -126,8 +126,8 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
         if event.kind == "tombstone":
             return [Record(None)]
         if event.kind == "heartbeat" and own and is_short(event):
-            payload = ShortPayload(EventTime(stamp(event.event_time)), "HEARTBEAT")
-            return [Record(to_json(ShortHeartbeat(VERSION, payload)))]
+            beat = ShortPayload(EventTime(stamp(event.event_time)), "HEARTBEAT")
+            return [Record(to_json(ShortHeartbeat(VERSION, beat)))]
         op = word(event, extra)
         if op is None:
             return []
@@ -169,7 +169,8 @@ def column_planner(own: bool) -> Callable[[Types | None], Raw]:
 
 def is_short(event: Event) -> bool:
     """Whether a heartbeat says no more than its time."""
-    return event.extra is event.position is event.commit_ts is event.emit_time is None
+    others = (event.extra, event.position, event.commit_ts, event.emit_time)
+    return all(other is None for other in others)
 
 
 def word(event: Event, extra: Mapping[str, str]) -> str | None:

@@ -16,7 +16,7 @@ import msgspec
 
 from headgate import values
 from headgate.errors import DecodeError, shown
-from headgate.event import Event, Image
+from headgate.event import Event, Image, Types
 from headgate.strict_json import Number, Raw
 
 TypedConvert = Callable[[Any], Any]
@@ -146,40 +146,41 @@ def epoch_millis(value: Any) -> Any:
 
 
 class Bare(msgspec.Struct, gc=False):
-    """Which columns of a row came as bare numbers and booleans; for messages without types."""
+    """Which columns of a row came as bare numbers and booleans; for columns without types."""
 
     numbers: list[str]
     booleans: list[str]
 
-    def describe(self, extra: dict[str, str]) -> None:
-        """Note the names in `extra`, each once."""
-        if self.numbers:
-            extra["numbers"] = values.names_json(tuple(self.numbers))
-        if self.booleans:
-            extra["booleans"] = values.names_json(tuple(self.booleans))
+    def describe(self, extra: dict[str, str], types: Types | None = None) -> None:
+        """Note in `extra` the names of those that have no type, each once."""
+        numbers, booleans = self.numbers, self.booleans
+        if types is not None:
+            if types.keys() >= {*numbers, *booleans}:
+                return
+            numbers = [name for name in numbers if name not in types]
+            booleans = [name for name in booleans if name not in types]
+        if numbers:
+            extra["numbers"] = values.names_json(tuple(numbers))
+        if booleans:
+            extra["booleans"] = values.names_json(tuple(booleans))
 
 
-def typed_text(
-    image: dict[str, Any], converters: TypedConverters, reread: Callable[[], dict[str, Raw]]
+def image_text(
+    image: dict[str, Any],
+    converters: TypedConverters,
+    bare: Bare,
+    reread: Callable[[], dict[str, Raw]],
 ) -> Image:
-    """Turn an image of a message with types into canonical text, in place.
-
-    >>> typed_text({"a": 1, "b": "BQ=="}, [("b", converter("bit"))], dict)
-    {'a': '1', 'b': '5'}
-    """
-    values.convert(image, converters)
-    if values.to_text(image, [], []):
-        values.exact_nested(image, reread())
-    return image
-
-
-def bare_text(image: dict[str, Any], bare: Bare, reread: Callable[[], dict[str, Raw]]) -> Image:
-    """Turn an image of a message without types into text, in place; say in `bare` what was bare.
+    """Turn an image into canonical text, in place; say in `bare` what was bare.
 
     >>> bare = Bare([], [])
-    >>> bare_text({"a": 1, "b": {"x": 1.10}}, bare, lambda: {"b": Raw(b'{"x": 1.10}')}), bare
-    ({'a': '1', 'b': '{"x": 1.10}'}, Bare(numbers=['a'], booleans=[]))
+    >>> row = {"a": 1, "b": {"x": 1.10}, "c": "BQ=="}
+    >>> image_text(row, [("c", converter("bit"))], bare, lambda: {"b": Raw(b'{"x": 1.10}')})
+    {'a': '1', 'b': '{"x": 1.10}', 'c': '5'}
+    >>> bare
+    Bare(numbers=['a'], booleans=[])
     """
+    values.convert(image, converters)
     if values.to_text(image, bare.numbers, bare.booleans):
         values.exact_nested(image, reread())
     return image

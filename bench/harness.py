@@ -1,0 +1,222 @@
+"""What the measurements share: the session, the files, the taking of turns, the tables."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import messages
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+import headgate
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = ROOT / ".cache" / "bench"
+CORES = 2
+DRIVER_MEMORY = "4g"
+PARTITION = "64m"
+"""Ten tasks per file; with the default of 128 MB there are five, and one core idles at the end."""
+MESSAGES = 1_000_000
+SAMPLE = 300
+"""Messages of the small file that is compared row by row, and whose time is a job's start-up."""
+
+TABLE = "shop.orders"
+COLUMNS = """id BIGINT, customer_id INT, status STRING, amount DECIMAL(12,2), note STRING,
+created_at TIMESTAMP_NTZ, weight DOUBLE"""
+FLINK_COLUMNS = COLUMNS.replace("TIMESTAMP_NTZ", "TIMESTAMP(3)")
+FLINK_FORMATS = {
+    "canal-json": "canal-json",
+    "debezium": "debezium-json",
+    "maxwell": "maxwell-json",
+}
+KINDS = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
+
+Row = tuple[str | None, ...]
+"""Flink's row kind, then the seven values as text."""
+
+
+@dataclass
+class Figures:
+    """What was seen of one format, or of one conversion."""
+
+    name: str
+    messages: int
+    bytes: int
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    startup: dict[str, list[float]] = field(default_factory=dict)
+    """Seconds of the same work over SAMPLE messages: what a job costs before it reads."""
+    remarks: list[str] = field(default_factory=list)
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
+        print(f"  ! {text}", flush=True)
+
+    def speed(self, work: str) -> float | None:
+        return self.messages / median(self.seconds[work]) if self.seconds.get(work) else None
+
+    def ratio(self, work: str, other: str) -> float | None:
+        a, b = self.speed(work), self.speed(other)
+        return a / b if a and b else None
+
+    def net_ratio(self, work: str) -> float | None:
+        """A work against Flink, each less its own job start-up."""
+        net = {}
+        for side in (work, "flink"):
+            if not (self.seconds.get(side) and self.startup.get(side)):
+                return None
+            net[side] = median(self.seconds[side]) - median(self.startup[side])
+        return net["flink"] / net[work] if min(net.values()) > 0 else None
+
+    def cells(self, work: str) -> list[str]:
+        """Median speed, slowest to fastest, MB/s; empty where it was not measured."""
+        speed = self.speed(work)
+        if speed is None:
+            return [""] * 3
+        slowest, fastest = max(self.seconds[work]), min(self.seconds[work])
+        return [
+            f"{speed:,.0f}",
+            f"{self.messages / slowest / 1e3:.0f} to {self.messages / fastest / 1e3:.0f} k",
+            f"{speed * self.bytes / self.messages / 1e6:.1f}",
+        ]
+
+    def startup_cells(self, work: str) -> list[str]:
+        """Start-up of Spark and of Flink, and the ratio of what is left."""
+        net = self.net_ratio(work)
+        return [
+            f"{median(self.startup[work]):.2f} s",
+            f"{median(self.startup['flink']):.2f} s",
+            times(net),
+        ]
+
+
+def times(ratio: float | None) -> str:
+    return f"{ratio:.2f} x" if ratio else ""
+
+
+Works = dict[str, Callable[[], float]]
+"""Each work by its name, as what does it once and says the seconds it took."""
+
+
+def take_turns(
+    figures: Figures, works: Works, startups: Works, rounds: int, labels: dict[str, str]
+) -> None:
+    """Every work once unmeasured and then so many times; one that fails is said and left out."""
+    for round in range(rounds + 1):
+        for kept, some in ((figures.seconds, works), (figures.startup, startups)):
+            for work, run in list(some.items()):
+                try:
+                    taken = run()
+                except Exception as error:
+                    del some[work]
+                    kept.pop(work, None)
+                    figures.remark(f"{labels[work]} failed: {first_line(error)}")
+                    continue
+                if round:
+                    kept.setdefault(work, []).append(taken)
+                if kept is figures.seconds:
+                    name = f"round {round}" if round else "warm-up"
+                    speed = f"{figures.messages / taken:>11,.0f} messages/s"
+                    print(f"  {name:8} {labels[work]:31} {speed}", flush=True)
+
+
+def start_spark() -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master(f"local[{CORES}]")
+        .appName("headgate bench")
+        .config("spark.driver.memory", DRIVER_MEMORY)
+        .config("spark.sql.files.maxPartitionBytes", PARTITION)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def generated(format: str, count: int) -> Path:
+    """The file of that many messages, written unless this generator already wrote it."""
+    of = hashlib.sha1(Path(messages.__file__).read_bytes()).hexdigest()[:8]
+    suffix = "parquet" if format == "open-protocol" else "jsonl"
+    path = FILES / f"{format}-{count}-{of}.{suffix}"
+    if not path.exists():
+        for stale in FILES.glob(f"{format}-{count}-????????.{suffix}"):
+            stale.unlink()
+        messages.write(format, path, count)
+    return path
+
+
+def read(spark: SparkSession, format: str, path: Path) -> DataFrame:
+    if format == "open-protocol":
+        return spark.read.parquet(str(path))
+    return spark.read.text(str(path))
+
+
+def source(spark: SparkSession, format: str, path: Path) -> DataFrame:
+    """What the ceiling and Headgate both receive: Kafka's columns, or `value` alone, binary."""
+    df = read(spark, format, path)
+    return df if format == "open-protocol" else df.select(F.col("value").cast("binary"))
+
+
+def typed_rows(df: DataFrame, format: str, table: str = TABLE) -> DataFrame:
+    return headgate.rows(headgate.decode(df, format=format), table, schema=COLUMNS)
+
+
+def collected(rows: DataFrame) -> list[Row]:
+    """Typed rows as Flink's side gives them."""
+    names = StructType.fromDDL(COLUMNS).names
+    return [
+        (KINDS.get(row["_change_type"]), *(v if v is None else str(v) for v in row[:-1]))
+        for row in rows.select(*names, "_change_type").collect()
+    ]
+
+
+def difference(found: Iterable[Row], expected: Iterable[Row]) -> str:
+    """How rows differ from those that the messages stand for; empty when they do not."""
+    got, wanted = Counter(found), Counter(expected)
+    missing, extra = wanted - got, got - wanted
+    if not missing and not extra:
+        return ""
+    return (
+        f"{missing.total()} of {wanted.total()} rows missing, {extra.total()} unexpected; "
+        f"missing e.g. {next(iter(missing), None)}, unexpected e.g. {next(iter(extra), None)}"
+    )
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+def first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+RIGHT = {"messages/s", "slowest to fastest", "MB/s", "of ceiling", "of Flink", "Spark", "Flink"}
+
+
+def plain(head: list[str], lines: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(head, *lines)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if name in RIGHT else cell.ljust(width)
+            for name, cell, width in zip(head, line, widths)
+        ).rstrip()
+        for line in (head, *lines)
+    )
+
+
+def markdown(head: list[str], lines: list[list[str]]) -> str:
+    rule = ["---:" if name in RIGHT else "---" for name in head]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *lines))

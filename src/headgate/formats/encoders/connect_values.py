@@ -1,0 +1,681 @@
+"""How Debezium writes a column: its Kafka Connect schema, and canonical text to JSON values."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from binascii import b2a_base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from struct import unpack_from
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from headgate.event import ColumnType
+from headgate.formats.encoders.common import Write, boolean, number, raw_bytes, whole
+from headgate.formats.encoders.oms_values import scientific
+from headgate.formats.parts.connect_times import MICROS, MILLIS, NANOS
+from headgate.loss import Lossy
+from headgate.mysql_types import MySqlType, parse_type
+from headgate.options import EncodeOptions, option
+from headgate.values import EPOCH
+
+NULLABLE = 64
+"""The flag of a column that may be NULL; the other flags do not matter here."""
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+MOST_DIGITS = 2_000
+CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
+"""After so many years the calendar repeats."""
+_DATE = re.compile(r"(\d{4,7})-(\d\d)-(\d\d)", re.ASCII)
+_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)", re.ASCII)
+_DECIMAL = re.compile(r"(-?)(\d+)(?:\.(\d+))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ValueOptions(EncodeOptions):
+    """Options of values and of their schema, named as the connector and its converter have them."""
+
+    schemas_enable: bool | None = option(
+        None, "write the schema block; unless told, Debezium has it and OMS has not"
+    )
+    topic_prefix: str | None = option(
+        None, "source.name and the first part of schema names; unless told, the event's or headgate"
+    )
+    decimal_handling_mode: str = option(
+        "precise", "how DECIMAL is written", ("precise", "string", "double")
+    )
+    decimal_format: str = option(
+        "base64", "the converter's form of precise decimals", ("base64", "numeric")
+    )
+    binary_handling_mode: str = option(
+        "bytes", "how binary is written", ("bytes", "base64", "base64-url-safe", "hex")
+    )
+    time_precision_mode: str = option(
+        "adaptive_time_microseconds",
+        "how DATE, TIME and DATETIME are written",
+        ("adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"),
+    )
+    bigint_unsigned_handling_mode: str = option(
+        "long", "how BIGINT UNSIGNED is written", ("long", "precise")
+    )
+    column_propagate_source_type: bool = option(
+        False, "put each column's MySQL type into the schema, so that exact types survive"
+    )
+
+
+class Column(NamedTuple):
+    """A column's schema, in the converter's order around `optional`, and how values are written."""
+
+    write: Write | None
+    head: dict[str, Any]
+    tail: dict[str, Any] = {}
+
+    def field(self, name: str, optional: bool) -> dict[str, Any]:
+        """The column as a field of a struct.
+
+        >>> Column(None, {"type": "string"}).field("name", True)
+        {'type': 'string', 'optional': True, 'field': 'name'}
+        """
+        return {**self.head, "optional": optional, **self.tail, "field": name}
+
+
+def plain(type_: str, write: Write | None = None) -> Column:
+    """A column whose schema has no name."""
+    return Column(write, {"type": type_})
+
+
+def named(type_: str, name: str, write: Write | None = None, **parameters: str) -> Column:
+    """A column whose schema has a name that says what its values mean."""
+    tail: dict[str, Any] = {"name": name, "version": 1}
+    if parameters:
+        tail["parameters"] = parameters
+    return Column(write, {"type": type_}, tail)
+
+
+TEXT = plain("string")
+TIMES = ("time", "datetime", "timestamp")
+INTEGERS = {
+    "tinyint": ("int16", "int16"),
+    "smallint": ("int16", "int32"),
+    "mediumint": ("int32", "int32"),
+    "int": ("int32", "int64"),
+    "bigint": ("int64", "int64"),
+}
+"""Connect's type of each integer, signed and unsigned."""
+DATA, TIME = "io.debezium.data.", "io.debezium.time."
+CONNECT = "org.apache.kafka.connect.data."
+
+
+def is_measured(type_: MySqlType, options: ValueOptions) -> bool:
+    """Whether the number of digits after the point decides, and the type does not tell it.
+
+    >>> is_measured(parse_type("decimal"), ValueOptions())
+    True
+    """
+    if type_.length is not None:
+        return False
+    if type_.family in ("time", "timestamp"):
+        return options.column_propagate_source_type
+    return type_.family in ("decimal", "datetime")
+
+
+def fraction_digits(text: str | None) -> int:
+    """The number of digits after the point.
+
+    >>> fraction_digits("7.90"), fraction_digits(None)
+    (2, 0)
+    """
+    return len(text.partition(".")[2]) if text else 0
+
+
+def column(
+    told: ColumnType, options: ValueOptions, schemas: bool, own: bool, digits: int | None = None
+) -> Column:
+    """How a column of a known type is written.
+
+    `own` says that the type was read from a Connect schema, where only booleans are `tinyint(1)`;
+    `digits` is measured where the type does not tell it.
+
+    >>> column(ColumnType("decimal(10,2)"), ValueOptions(), True, False).write("7.90")
+    'AxY='
+    """
+    type_ = parse_type(told.mysql)
+    required = told.flags is not None and not told.flags & NULLABLE
+    known = digits if type_.length is None else type_.length
+    found = _column(type_, options, schemas, own, known, required)
+    if not options.column_propagate_source_type:
+        return found
+    parameters = found.tail.get("parameters", {}) | source_parameters(told.mysql or "", known)
+    return found._replace(tail=found.tail | {"parameters": parameters})
+
+
+def _column(
+    type_: MySqlType,
+    options: ValueOptions,
+    schemas: bool,
+    own: bool,
+    digits: int | None,
+    required: bool,
+) -> Column:
+    family = type_.family
+    if family == "integer":
+        return integer(type_, options, own)
+    if family == "decimal":
+        scale = type_.scale or 0
+        if type_.length is None:
+            scale = digits or 0
+        untold = type_.length is None and not schemas
+        return decimal(type_.length, scale, untold, options)
+    if family == "float":
+        single = type_.scale is None and (type_.length or 0) <= 24
+        return plain("float" if single else "double", number)
+    if family in ("date", *TIMES):
+        return temporal(family, digits or 0, required, options)
+    if family == "bit":
+        return bit(type_.length)
+    if family == "binary":
+        return binary(type_, options)
+    if family == "spatial":
+        return POINT if type_.base == "point" else GEOMETRY
+    if family in ("enum", "set"):
+        name = DATA + ("Enum" if family == "enum" else "EnumSet")
+        allowed = {"allowed": ",".join(type_.labels)} if type_.labels else {}
+        return named("string", name, **allowed)
+    return OTHERS.get(family, TEXT)
+
+
+def source_parameters(mysql: str, digits: int | None) -> dict[str, str]:
+    """What `column.propagate.source.type` says of a type.
+
+    >>> source_parameters("decimal(12,2) unsigned", 12)
+    {'__debezium.source.column.type': 'DECIMAL UNSIGNED', ...length': '12', ...scale': '2'}
+    """
+    type_ = parse_type(mysql)
+    head, _, rest = mysql.partition("(")
+    words = f"{head} {rest.rpartition(')')[2]}".split()
+    name = type_.base if type_.family in ("enum", "set") else " ".join(words)
+    prefix = "__debezium.source.column."
+    found = {f"{prefix}type": name.upper()}
+    length = type_.length
+    if length is None and type_.family in TIMES:
+        length = digits or None
+    if length is not None:
+        found[f"{prefix}length"] = str(length)
+    if type_.scale is not None:
+        found[f"{prefix}scale"] = str(type_.scale)
+    return found
+
+
+# Numbers
+
+
+def integer(type_: MySqlType, options: ValueOptions, own: bool) -> Column:
+    """An integer; BIGINT UNSIGNED by its mode."""
+    if own and type_.base == "tinyint" and type_.length == 1:
+        return plain("boolean", boolean)
+    if type_.base == "bigint" and type_.unsigned:
+        if options.bigint_unsigned_handling_mode == "long":
+            return plain("int64", wrapped)
+        return decimal_column(20, 0, options)
+    return plain(INTEGERS[type_.base][type_.unsigned], whole)
+
+
+def wrapped(text: str) -> Any:
+    """BIGINT UNSIGNED in a Java long.
+
+    >>> wrapped("5")
+    5
+    """
+    found = whole(text)
+    if found.__class__ is not int and (beyond := int(text)) >= 2**63:
+        raise Lossy("bigint-unsigned", beyond - 2**64 if beyond < 2**64 else found)
+    return found
+
+
+def decimal(precision: int | None, scale: int, untold: bool, options: ValueOptions) -> Column:
+    """A DECIMAL by its mode; `untold` says that nothing in the message tells its scale."""
+    if options.decimal_handling_mode == "string":
+        return TEXT
+    if options.decimal_handling_mode == "double":
+        return plain("double", as_double)
+    found = decimal_column(precision, scale, options)
+    if not untold or options.decimal_format == "numeric" or found.write is None:
+        return found
+    write = found.write
+
+    def with_loss(text: str) -> Any:
+        raise Lossy("decimal-scale", write(text))
+
+    return found._replace(write=with_loss)
+
+
+def decimal_column(precision: int | None, scale: int, options: ValueOptions) -> Column:
+    """Connect's Decimal."""
+    parameters = {"scale": str(scale)}
+    if precision is not None:
+        parameters["connect.decimal.precision"] = str(precision)
+    write = big_number if options.decimal_format == "numeric" else decimal_bytes(scale)
+    return named("bytes", f"{CONNECT}Decimal", write, **parameters)
+
+
+def decimal_bytes(scale: int) -> Write:
+    """A function from decimal text to base64 of its unscaled two's complement integer.
+
+    >>> decimal_bytes(2)("-1.50"), decimal_bytes(2)("7.9"), decimal_bytes(0)("18446744073709551615")
+    ('/2o=', 'AxY=', 'AP//////////')
+    """
+
+    def write(text: str) -> str:
+        match = _DECIMAL.fullmatch(text)
+        if not match or len(text) > MOST_DIGITS:
+            raise Lossy("misfit", text)
+        sign, head, fraction = match.groups("")
+        if len(fraction) != scale:
+            if len(fraction) > scale:
+                raise Lossy("misfit", text)
+            fraction = fraction.ljust(scale, "0")
+        unscaled = int(sign + head + fraction)
+        bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
+        held = unscaled.to_bytes(bits // 8 + 1, "big", signed=True)
+        return b2a_base64(held, newline=False).decode()
+
+    return write
+
+
+def big_number(text: str) -> Any:
+    """A decimal as a bare number, in the notation of Java's BigDecimal.
+
+    >>> bytes(big_number("0.00000015"))
+    b'1.5E-7'
+    """
+    return number(scientific(text))
+
+
+def as_double(text: str) -> Any:
+    """A decimal as a Java double.
+
+    >>> bytes(as_double("7.90")), bytes(as_double("12345678"))
+    (b'7.9', b'1.2345678E7')
+    """
+    match = _DECIMAL.fullmatch(text)
+    if not match or len(text) > MOST_DIGITS:
+        raise Lossy("misfit", text)
+    sign, head, fraction = match.groups("")
+    nearest = Raw(java_double(float(text)).encode())
+    significant = (head + fraction).strip("0")
+    if len(significant) > 15 and float_digits(float(text)) != significant:
+        raise Lossy("float-digits", nearest)
+    return nearest
+
+
+def float_digits(value: float) -> str:
+    """The significant digits of a float's shortest text."""
+    return repr(abs(value)).partition("e")[0].replace(".", "").strip("0")
+
+
+def java_double(value: float) -> str:
+    """A finite double as Java writes it.
+
+    >>> java_double(1.0), java_double(-12345678.5), java_double(0.0005)
+    ('1.0', '-1.23456785E7', '5.0E-4')
+    """
+    size = abs(value)
+    if size == 0 or 1e-3 <= size < 1e7:
+        return repr(value)
+    digits = float_digits(value)
+    exponent = int(f"{value:.17e}".partition("e")[2])
+    if "e" in repr(size):
+        exponent = int(repr(size).partition("e")[2])
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def year(text: str) -> int:
+    """A YEAR; 0000 is the year 1900, as the connector writes it.
+
+    >>> year("2022")
+    2022
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= 4):
+        raise Lossy("misfit", text)
+    if int(text) == 0:
+        raise Lossy("zero-dates", 1900)
+    return int(text)
+
+
+# Bytes
+
+
+def bit(length: int | None) -> Column:
+    """BIT(1) is a boolean; longer ones are bytes, the least significant first.
+
+    >>> bit(16).write("13929"), bit(1).write("1")
+    ('aTY=', True)
+    """
+    if length == 1:
+        return plain("boolean", boolean)
+    size = None if length is None else (length + 7) // 8
+
+    def write(text: str) -> str:
+        if not (text.isascii() and text.isdigit() and len(text) <= 20) or (bits := int(text)) >> 64:
+            raise Lossy("misfit", text)
+        least = (bits.bit_length() + 7) // 8 or 1
+        held = bits.to_bytes(max(size or 0, least), "little")
+        return b2a_base64(held, newline=False).decode()
+
+    return named("bytes", f"{DATA}Bits", write, length=str(length or 64))
+
+
+def binary(type_: MySqlType, options: ValueOptions) -> Column:
+    """Binary by its mode; BINARY(n) has n bytes."""
+    mode = options.binary_handling_mode
+    width = type_.length if type_.base == "binary" else None
+    wire = "bytes" if mode == "bytes" else "string"
+    form = BINARY_FORMS[mode]
+    if width is None and mode in ("bytes", "base64"):
+        return plain(wire, standard)
+
+    def write(text: str) -> str:
+        return form(raw_bytes(text).ljust(width or 0, b"\x00"))
+
+    return plain(wire, write)
+
+
+def standard(text: str) -> str:
+    """Canonical binary text, which is what Debezium writes."""
+    if len(text) % 4:
+        raise Lossy("misfit", text)
+    return text
+
+
+BINARY_FORMS: dict[str, Callable[[bytes], str]] = {
+    "bytes": lambda held: b64encode(held).decode(),
+    "base64": lambda held: b64encode(held).decode(),
+    "base64-url-safe": lambda held: b64encode(held, b"-_").decode(),
+    "hex": bytes.hex,
+}
+
+
+# Times
+
+
+def temporal(base: str, digits: int, required: bool, options: ValueOptions) -> Column:
+    """A DATE, TIME, DATETIME or TIMESTAMP by the time precision mode."""
+    mode = options.time_precision_mode
+    zero = 0 if required else None
+    if base == "timestamp":
+        text_zero = "1970-01-01T00:00:00Z" if required else None
+        return named("string", f"{TIME}ZonedTimestamp", iso_datetime(text_zero))
+    if mode == "isostring":
+        write, name = {
+            "date": (iso_date("1970-01-01Z" if required else None), "IsoDate"),
+            "time": (iso_time, "IsoTime"),
+            "datetime": (
+                iso_datetime("1970-01-01T00:00:00Z" if required else None),
+                "IsoTimestamp",
+            ),
+        }[base]
+        return named("string", TIME + name, write)
+    if base == "date":
+        return named("int32", (CONNECT if mode == "connect" else TIME) + "Date", days(zero))
+    if mode == "connect":
+        if base == "time":
+            return named("int32", f"{CONNECT}Time", counted_time(MILLIS))
+        return named("int64", f"{CONNECT}Timestamp", counted_datetime(MILLIS, zero))
+    nanos = mode == "nanoseconds"
+    if base == "time":
+        name = "NanoTime" if nanos else "MicroTime"
+        return named("int64", TIME + name, counted_time(NANOS if nanos else MICROS))
+    if nanos:
+        return named("int64", f"{TIME}NanoTimestamp", counted_datetime(NANOS, zero))
+    if mode == "microseconds" or digits > 3:
+        return named("int64", f"{TIME}MicroTimestamp", counted_datetime(MICROS, zero))
+    return named("int64", f"{TIME}Timestamp", counted_datetime(MILLIS, zero))
+
+
+@lru_cache(maxsize=65536)
+def day_number(text: str) -> int | None:
+    """Days since the epoch; None for what is no day of the calendar.
+
+    >>> day_number("2022-11-15"), day_number("0000-01-01"), day_number("2022-02-30")
+    (19311, -719528, None)
+    """
+    match = _DATE.fullmatch(text)
+    if not match:
+        return None
+    year_, month, day = map(int, match.groups())
+    cycles, within = divmod(year_, CYCLE_YEARS)
+    try:  # one cycle later, because Python has no year 0
+        ordinal = date(within + CYCLE_YEARS, month, day).toordinal()
+    except ValueError:
+        return None
+    return ordinal - EPOCH_DAY + (cycles - 1) * CYCLE_DAYS
+
+
+def since_epoch(text: str) -> tuple[int, str] | None:
+    """Seconds since the epoch and the digits of the fraction; None for what is no such time.
+
+    >>> since_epoch("2022-11-15 05:12:11.120"), since_epoch("0000-00-00 00:00:00")
+    ((1668489131, '120'), None)
+    """
+    day, _, clock = text.partition(" ")
+    clock, point, fraction = clock.partition(".")
+    if point and not (fraction.isascii() and fraction.isdigit() and len(fraction) <= 9):
+        return None
+    day_ = day_number(day)
+    match = _CLOCK.fullmatch(clock)
+    if day_ is None or not match:
+        return None
+    hours, minutes, seconds = map(int, match.groups())
+    if hours > 23 or minutes > 59 or seconds > 59:
+        return None
+    return day_ * 86400 + hours * 3600 + minutes * 60 + seconds, fraction
+
+
+def no_time(text: str, zero: Any) -> Lossy:
+    """The loss of a date that no calendar has, or of text that is no date at all."""
+    digits = text.translate(_NO_POINTS)
+    if digits.isascii() and digits.isdigit():
+        return Lossy("zero-dates", zero)
+    return Lossy("misfit", text)
+
+
+_NO_POINTS = str.maketrans("", "", "-: .")
+
+
+def days(zero: int | None) -> Write:
+    """A function from DATE text to days since the epoch; `zero` stands for no date.
+
+    >>> days(None)("2022-11-15")
+    19311
+    """
+
+    def write(text: str) -> int:
+        found = day_number(text)
+        if found is None:
+            raise no_time(text, zero)
+        return found
+
+    return write
+
+
+def counted_datetime(units: int, zero: int | None) -> Write:
+    """A function from DATETIME text to a count since the epoch, as if it were UTC.
+
+    >>> counted_datetime(MILLIS, None)("2022-11-15 05:12:11.12")
+    1668489131120
+    """
+    width = len(str(units)) - 1
+    fromisoformat = datetime.fromisoformat
+
+    def write(text: str) -> int:
+        if len(text) == 19 and text[10] == " " and text[4] == "-":  # the usual one, made short
+            try:
+                since = fromisoformat(text) - EPOCH
+                return (since.days * 86400 + since.seconds) * units
+            except (ValueError, TypeError):
+                raise no_time(text, zero) from None
+        found = since_epoch(text)
+        if found is None:
+            raise no_time(text, zero)
+        seconds, fraction = found
+        count = seconds * units + int(fraction[:width].ljust(width, "0"))
+        if fraction[width:].strip("0"):
+            raise Lossy("datetime-micros", count)
+        return count
+
+    return write
+
+
+def counted_time(units: int) -> Write:
+    """A function from TIME text to a count since midnight.
+
+    >>> counted_time(MICROS)("-838:59:59"), counted_time(MICROS)("10:01:00.5")
+    (-3020399000000, 36060500000)
+    """
+    width = len(str(units)) - 1
+
+    def write(text: str) -> int:
+        parts = time_parts(text)
+        if parts is None:
+            raise Lossy("misfit", text)
+        seconds, fraction = parts
+        count = seconds * units + int(fraction[:width].ljust(width, "0"))
+        count = -count if text[0] == "-" else count
+        if fraction[width:].strip("0"):
+            raise Lossy("time-micros", count)
+        return count
+
+    return write
+
+
+def time_parts(text: str) -> tuple[int, str] | None:
+    """The seconds of a TIME without its sign, and the digits of its fraction."""
+    clock, _, fraction = text.removeprefix("-").partition(".")
+    parts = clock.split(":")
+    numeric = clock.replace(":", "") + fraction
+    if len(parts) != 3 or not (numeric.isascii() and numeric.isdigit()) or len(text) > 20:
+        return None
+    hours, minutes, seconds = (int(p or 0) for p in parts)
+    return hours * 3600 + minutes * 60 + seconds, fraction
+
+
+def iso_date(zero: str | None) -> Write:
+    """A function from DATE text to ISO text with the zone letter."""
+
+    def write(text: str) -> str:
+        if day_number(text) is None:
+            raise no_time(text, zero)
+        return f"{text}Z"
+
+    return write
+
+
+def iso_time(text: str) -> str:
+    """ISO text of a TIME.
+
+    >>> iso_time("04:05:11.789")
+    '04:05:11.789Z'
+    """
+    if time_parts(text) is None:
+        raise Lossy("misfit", text)
+    return f"{text}Z"
+
+
+def iso_datetime(zero: str | None) -> Write:
+    """A function from DATETIME text to ISO text in UTC, its digits kept.
+
+    >>> iso_datetime(None)("2018-06-20 13:37:03.50")
+    '2018-06-20T13:37:03.50Z'
+    """
+
+    def write(text: str) -> str:
+        if since_epoch(text) is None:
+            raise no_time(text, zero)
+        return f"{text.replace(' ', 'T', 1)}Z"
+
+    return write
+
+
+# Others
+
+
+def geometry(text: str) -> Any:
+    """A geometry: Debezium's own object, or MySQL's bytes (SRID and well-known binary) as base64.
+
+    >>> geometry("AAAAAAEBAAAAAAAAAAAA8D8AAAAAAADwPw==")
+    {'wkb': 'AQEAAAAAAAAAAADwPwAAAAAAAPA/', 'srid': None}
+    """
+    if text[:1] == "{":
+        return nested(text)
+    held = raw_bytes(text)
+    if len(held) < 9:
+        raise Lossy("misfit", text)
+    srid = int.from_bytes(held[:4], "little")
+    return {"wkb": b64encode(held[4:]).decode(), "srid": srid or None}
+
+
+def point(text: str) -> Any:
+    """A POINT, which has its coordinates besides."""
+    found = geometry(text)
+    if found.__class__ is not dict:
+        return found
+    held = raw_bytes(text)[4:]
+    if len(held) != 21:
+        raise Lossy("misfit", text)
+    x, y = unpack_from("<dd" if held[0] == 1 else ">dd", held, 5)
+    return {"x": Raw(java_double(x).encode()), "y": Raw(java_double(y).encode()), **found}
+
+
+def nested(text: str) -> Raw:
+    """An object or array, its text kept.
+
+    >>> bytes(nested("[0.10]"))
+    b'[0.10]'
+    """
+    sent = text.encode()
+    try:
+        msgspec.json.decode(sent)
+    except (msgspec.MsgspecError, RecursionError):
+        raise Lossy("misfit", text) from None
+    if sent[:1] not in (b"{", b"["):
+        raise Lossy("misfit", text)
+    return Raw(sent)
+
+
+WKB = [
+    {"type": "bytes", "optional": False, "field": "wkb"},
+    {"type": "int32", "optional": True, "field": "srid"},
+]
+GEOMETRY = Column(
+    geometry,
+    {"type": "struct", "fields": WKB},
+    {"name": f"{DATA}geometry.Geometry", "version": 1, "doc": "Geometry"},
+)
+POINT = Column(
+    point,
+    {
+        "type": "struct",
+        "fields": [
+            {"type": "double", "optional": False, "field": "x"},
+            {"type": "double", "optional": False, "field": "y"},
+            {"type": "bytes", "optional": True, "field": "wkb"},
+            WKB[1],
+        ],
+    },
+    {"name": f"{DATA}geometry.Point", "version": 1, "doc": "Geometry (POINT)"},
+)
+OTHERS = {
+    "double": plain("double", number),
+    "year": named("int32", f"{TIME}Year", year),
+    "json": named("string", f"{DATA}Json"),
+    "vector": Column(
+        nested,
+        {"type": "array", "items": {"type": "float", "optional": False}},
+        {"name": f"{DATA}FloatVector", "version": 1},
+    ),
+}

@@ -1,0 +1,118 @@
+"""Maxwell's JSON message as OMS writes it: every member is there, `old` is the whole row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headgate.event import Event, Record
+from headgate.formats.encoders.common import written
+from headgate.formats.encoders.maxwell_ddl import change_of
+from headgate.formats.encoders.maxwell_values import (
+    NOTHING,
+    Message,
+    Plan,
+    attributes,
+    embed,
+    finish,
+    said,
+)
+from headgate.formats.parts.maxwell_words import FULL_SYNC_TS
+
+ROW_TYPES = {"insert": "insert", "update": "update", "delete": "delete", "snapshot": "insert"}
+
+
+def head(event: Event, extra: Mapping[str, str], type_: str, ts: int | None) -> Message:
+    """The members that all messages begin with."""
+    position = event.position or NOTHING
+    # OMS has a time here, and it is the change's own or the second before.
+    place = None if event.event_time is None else str(event.event_time // 1_000_000)
+    return {
+        "database": event.database,
+        "table": event.table,
+        "type": type_,
+        "ts": ts,
+        "xid": position.get("xid"),
+        "commit": extra.get("commit") != "false",
+        "position": position.get("position", place),
+    }
+
+
+def end(message: Message, extra: Mapping[str, str], lost: list[str]) -> Message:
+    """The message with the members that not all have."""
+    if extra:
+        for name in ("uuid", "mesh"):
+            if name in extra:
+                message[name] = extra[name]
+        message.update(attributes(extra, lost))
+    return message
+
+
+def seconds(event: Event) -> int | None:
+    """When it happened."""
+    return None if event.event_time is None else event.event_time // 1_000_000
+
+
+def row(event: Event, extra: Mapping[str, str], plan: Plan, lost: list[str]) -> Record:
+    """A row; one whose time is not known has the `ts` of a full synchronization."""
+    op, key = event.op or "", event.key
+    ts = FULL_SYNC_TS if event.event_time is None else seconds(event)
+    message = head(event, extra, ROW_TYPES[op], ts)
+    writers = plan.of(event)
+    image = (event.before if op == "delete" else event.after) or {}
+    old: Any = None
+    if op == "update" and event.before is not None:
+        old = written(event.before, writers, lost)
+        if not image.keys() <= event.before.keys():
+            lost.append("incomplete")
+    message["primary_key"] = (
+        embed(extra["primary_key"], lost) if "primary_key" in extra else key_texts(key, image)
+    )
+    message["primary_key_columns"] = key
+    message["data"] = written(image, writers, lost)
+    message["old"] = old
+    message["sql"] = message["def"] = None
+    return Record(finish(end(message, extra, lost)))
+
+
+def key_texts(key: tuple[str, ...] | None, row: Mapping[str, str | None]) -> list[Any] | None:
+    """The key's values, which OMS's samples have as text.
+
+    >>> key_texts(("id",), {"id": "1"}), key_texts((), {}), key_texts(None, {})
+    (['1'], [], None)
+    """
+    return None if key is None else [row.get(name) for name in key]
+
+
+def other(event: Event, extra: Mapping[str, str], lost: list[str]) -> Message | None:
+    """A DDL statement or a heartbeat."""
+    if event.kind == "heartbeat":
+        return end(heartbeat(event, extra, lost), extra, lost)
+    change = change_of(event, extra is not NOTHING) if event.kind == "ddl" else None
+    if change is None or (change.type.startswith("database-") and extra is NOTHING):
+        return None
+    database, table = change.after
+    defined: Any = {"database": database, "table": table, "primary-key": [], "columns": []}
+    if "def" in extra:
+        defined = embed(extra["def"], lost)
+    elif event.op == "rename" and change.before == change.after:
+        lost.append("ddl-op")
+    message = head(event, extra, change.type, seconds(event))
+    message["database"], message["table"] = change.before
+    message["primary_key"] = message["primary_key_columns"] = None
+    message["data"] = message["old"] = None
+    message["sql"], message["def"] = event.ddl, defined
+    return end(message, extra, lost)
+
+
+def heartbeat(event: Event, extra: Mapping[str, str], lost: list[str]) -> Message:
+    """A heartbeat: its time is in milliseconds, and its members come in another order."""
+    ts = None
+    if event.event_time is not None:
+        ts = event.event_time // 1_000
+        if said("event-time-millis", lost) and event.event_time % 1_000:
+            lost.append("event-time-micros")
+    message = head(event, extra, "heartbeat", ts)
+    for name in ("data", "old", "sql", "def", "primary_key", "primary_key_columns"):
+        message[name] = None
+    return message

@@ -1,0 +1,26 @@
+"""`make interop`: what other programs read and write. Not part of `make test`: it needs Flink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.flink import ENVIRONMENT, Flink, start
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """These tests run only where they are asked for by name."""
+    asked = any("interop" in Path(arg.partition("::")[0]).parts for arg in config.args)
+    return None if asked else True
+
+
+@pytest.fixture(scope="session")
+def flink() -> Iterator[Flink]:
+    """One warm Flink process for all tests."""
+    found, why_not = start(ENVIRONMENT, ENVIRONMENT.parent / "interop" / "flink.log")
+    if found is None:
+        pytest.skip(f"{why_not}; these tests need the package apache-flink")
+    yield found
+    found.close()
