@@ -51,7 +51,8 @@ class Flink:
         """A query's changelog: the kind of each row (+I, -U, +U, -D), then its values as text."""
         return [tuple(row) for row in self.ask(rows=query)["rows"]]
 
-    def define(self, name: str, columns: str, path: Path, format: str, options: dict | None = None
+    def define(
+        self, name: str, columns: str, path: Path, format: str, options: dict | None = None
     ) -> None:
         """A table of files, to read or to write."""
         told = {"connector": "filesystem", "path": str(path), "format": format, **(options or {})}

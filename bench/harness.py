@@ -26,6 +26,7 @@ DRIVER_MEMORY = "4g"
 PARTITION = "64m"
 """Ten tasks per file; with the default of 128 MB there are five, and one core idles at the end."""
 MESSAGES = 1_000_000
+FLINK_AIM = 2.0
 SAMPLE = 300
 """Messages of the small file that is compared row by row, and whose time is a job's start-up."""
 
@@ -98,6 +99,29 @@ class Figures:
         ]
 
 
+@dataclass
+class Bar:
+    """What a work must reach, and what it reached; None when a side of it was not measured."""
+
+    work: str
+    wanted: float
+    reached: float | None
+    other: str
+
+    def __str__(self) -> str:
+        of_flink = self.other == "flink"
+        name = f"{self.wanted} x Flink" if of_flink else f"{self.wanted:.0%} of ceiling"
+        if self.reached is None:
+            return f"not measured: {name}"
+        above = of_flink and self.reached >= FLINK_AIM > self.wanted
+        aim = f", reaches {FLINK_AIM:g} x" if above else ""
+        return f"{'holds' if self.holds else 'MISSED'}: {name}{aim}"
+
+    @property
+    def holds(self) -> bool:
+        return self.reached is not None and self.reached >= self.wanted
+
+
 def times(ratio: float | None) -> str:
     return f"{ratio:.2f} x" if ratio else ""
 
@@ -168,8 +192,8 @@ def source(spark: SparkSession, format: str, path: Path) -> DataFrame:
     return df if format == "open-protocol" else df.select(F.col("value").cast("binary"))
 
 
-def typed_rows(df: DataFrame, format: str, table: str = TABLE) -> DataFrame:
-    return headgate.rows(headgate.decode(df, format=format), table, schema=COLUMNS)
+def typed_rows(df: DataFrame, format: str) -> DataFrame:
+    return headgate.rows(headgate.decode(df, format=format), TABLE, schema=COLUMNS)
 
 
 def collected(rows: DataFrame) -> list[Row]:

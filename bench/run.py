@@ -13,7 +13,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,12 +23,14 @@ from harness import (
     CORES,
     DRIVER_MEMORY,
     FILES,
+    FLINK_AIM,
     FLINK_COLUMNS,
     FLINK_FORMATS,
     MESSAGES,
     PARTITION,
     ROOT,
     SAMPLE,
+    Bar,
     Figures,
     Works,
     collected,
@@ -54,7 +55,6 @@ import headgate
 PAGE = ROOT / "docs" / "benchmarks.md"
 CEILING_BAR = 0.35
 FLINK_BARS = {"canal-json": 1.3, "debezium": 1.2, "maxwell": 1.0}
-FLINK_AIM = 2.0
 
 IMAGE = "map<string,string>"
 FROM_JSON = {
@@ -153,9 +153,7 @@ def measure(
     figures = Figures(format, count, messages.message_bytes(format, path, count))
     print(f"\n{format}: {count:,} messages of {figures.bytes / count:.0f} bytes", flush=True)
     check(spark, flink, figures, sample)
-    works: Works = {
-        work: decoding(plan) for work, plan in plans(spark, format, path).items()
-    }
+    works: Works = {work: decoding(plan) for work, plan in plans(spark, format, path).items()}
     startups: Works = {}
     if flink and format in FLINK_FORMATS:
         works["flink"] = flink_decoding(flink, format, path)
@@ -165,28 +163,6 @@ def measure(
     return figures
 
 
-@dataclass
-class Bar:
-    """What a work must reach, and what it reached; None when a side of it was not measured."""
-
-    work: str
-    wanted: float
-    reached: float | None
-    other: str
-
-    def __str__(self) -> str:
-        of_flink = self.other == "flink"
-        name = f"{self.wanted} x Flink" if of_flink else f"{self.wanted:.0%} of ceiling"
-        if self.reached is None:
-            return f"not measured: {name}"
-        aim = f", reaches {FLINK_AIM:g} x" if of_flink and self.reached >= FLINK_AIM else ""
-        return f"{'holds' if self.holds else 'MISSED'}: {name}{aim}"
-
-    @property
-    def holds(self) -> bool:
-        return self.reached is not None and self.reached >= self.wanted
-
-
 def bars(figures: Figures) -> list[Bar]:
     found = [Bar("events", CEILING_BAR, figures.ratio("events", "ceiling"), "ceiling")]
     if bar := FLINK_BARS.get(figures.name):
@@ -194,14 +170,14 @@ def bars(figures: Figures) -> list[Bar]:
     return found
 
 
-def summary(results: list[Figures]) -> str:
+def summary(judged: list[tuple[str, Bar]], count: int) -> str:
     """The bars that do not hold, and how a run of fewer messages is to be read."""
-    short = [f"{r.name} {bar}" for r in results for bar in bars(r) if not bar.holds]
+    short = [f"{name} {bar}" for name, bar in judged if not bar.holds]
     text = "Bars: " + ("; ".join(short) + "; the others hold." if short else "all hold.")
-    if results[0].messages < MESSAGES:
+    if count < MESSAGES:
         text += (
-            f" This is a trial of {results[0].messages:,} messages: job start-up weighs more than"
-            f" in a run of {MESSAGES:,}, for which the bars are set. Do not quote it."
+            f" This is a trial of {count:,} messages: job start-up weighs more than in a run of"
+            f" {MESSAGES:,}, for which the bars are set. Do not quote it."
         )
     return text
 
@@ -267,16 +243,14 @@ def commit() -> str:
     return name + (" with uncommitted changes" if dirty else "")
 
 
-def page(results: list[Figures], facts: dict[str, str], rounds: int) -> str:
-    count = results[0].messages
-    sizes = ", ".join(f"{r.format} {r.bytes / r.messages:.0f}" for r in results)
-    remarks = [f"- {r.format}: {remark}" for r in results for remark in r.remarks]
-    right = ", ".join(r.format for r in results if not r.remarks)
-    remarks.append(
-        "- Every side measured gave exactly the rows that the generator meant, on a sample of "
-        f"{SAMPLE} messages per format: {right or 'no format'}."
-    )
-    startups = startup_table(results)
+def judged(results: list[Figures], conversions: list[Figures]) -> list[tuple[str, Bar]]:
+    found = [(r.name, bar) for r in results for bar in bars(r)]
+    return found + [(r.name, bar) for r in conversions for bar in convert.bars(r)]
+
+
+def page(
+    results: list[Figures], conversions: list[Figures], facts: dict[str, str], rounds: int
+) -> str:
     parts = [
         "# Benchmarks",
         "Written by `make bench` (`bench/run.py`); do not edit. "
@@ -284,11 +258,30 @@ def page(results: list[Figures], facts: dict[str, str], rounds: int) -> str:
         "machines and between runs; what the page supports is the ratios, because everything in "
         "it was measured in the same run, taking turns.",
         "\n".join(f"- {name}: {fact}" for name, fact in facts.items()),
-        "## Result",
-        summary(results),
+        summary(judged(results, conversions), (results + conversions)[0].messages),
+    ]
+    if results:
+        parts += decoding_section(results, rounds)
+    if conversions:
+        parts += convert.section(conversions, rounds)
+    return "\n\n".join(parts) + "\n"
+
+
+def decoding_section(results: list[Figures], rounds: int) -> list[str]:
+    count = results[0].messages
+    sizes = ", ".join(f"{r.name} {r.bytes / r.messages:.0f}" for r in results)
+    remarks = [f"- {r.name}: {remark}" for r in results for remark in r.remarks]
+    right = ", ".join(r.name for r in results if not r.remarks)
+    remarks.append(
+        "- Every side measured gave exactly the rows that the generator meant, on a sample of "
+        f"{SAMPLE} messages per format: {right or 'no format'}."
+    )
+    startups = startup_table(results)
+    parts = [
+        "## Decoding",
         markdown(HEAD, table(results)),
         "\n".join(remarks),
-        "## What was measured",
+        "### What was measured",
         f"{count:,} messages per format from `bench/messages.py`: changes of `shop.orders`, seven "
         "columns (BIGINT, INT, VARCHAR, DECIMAL(12,2), VARCHAR, DATETIME, DOUBLE), inserts, "
         "updates and deletes in equal thirds, one row per message. Mean bytes per message: "
@@ -320,25 +313,26 @@ def page(results: list[Figures], facts: dict[str, str], rounds: int) -> str:
     ]
     if startups:
         parts += [
-            "## Job start-up",
+            "### Job start-up",
             f"The same typed-rows jobs over {SAMPLE} messages. Flink starts a local cluster per "
             "job, which Spark's session has done already; on a long-running job neither counts, "
             "so the last column leaves both out.",
             markdown(STARTUP_HEAD, startups),
         ]
-    return "\n\n".join(parts) + "\n"
+    return parts
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=MESSAGES, help="per format")
     parser.add_argument("--formats", default=",".join(messages.FORMATS), help="comma-separated")
+    parser.add_argument("--only", choices=("decode", "convert"), help="one of the two halves")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-flink", action="store_true")
     parser.add_argument(
         "--flink-env",
         type=Path,
-        default=CACHE / "flink-venv",
+        default=ENVIRONMENT,
         help="environment with apache-flink; made when absent",
     )
     parser.add_argument(
@@ -353,7 +347,7 @@ def arguments() -> argparse.Namespace:
             parser.error(f"no format {format!r}; there are: {', '.join(messages.FORMATS)}")
     if args.messages < 3 or args.rounds < 1:
         parser.error("--messages must be at least 3 and --rounds at least 1")
-    full = args.messages >= MESSAGES and args.rounds >= 3 and not args.no_flink
+    full = args.messages >= MESSAGES and args.rounds >= 3 and not (args.no_flink or args.only)
     if args.out is None and full and set(args.formats) == set(messages.FORMATS):
         args.out = PAGE
     return args
@@ -363,7 +357,9 @@ def main() -> None:
     args = arguments()
     load = os.getloadavg()[0]
     flink, why_not = (
-        (None, "left out (--no-flink)") if args.no_flink else start_flink(args.flink_env)
+        (None, "left out (--no-flink)")
+        if args.no_flink
+        else start(args.flink_env, FILES / "flink.log")
     )
     if why_not:
         print(f"Flink: {why_not}", flush=True)
@@ -382,27 +378,42 @@ def main() -> None:
     }
     for name, fact in facts.items():
         print(f"{name}: {fact}")
-    results = []
+    results, conversions = [], []
     try:
-        for format in args.formats:
-            results.append(measure(spark, flink, format, args.messages, args.rounds))
+        if args.only != "convert":
+            if flink:
+                flink.execute(
+                    f"CREATE TEMPORARY TABLE nowhere ({FLINK_COLUMNS}) "
+                    "WITH ('connector' = 'blackhole')"
+                )
+            for format in args.formats:
+                results.append(measure(spark, flink, format, args.messages, args.rounds))
+        if args.only != "decode":
+            for pair in convert.PAIRS:
+                conversions.append(convert.measure(spark, flink, pair, args.messages, args.rounds))
     finally:
         spark.stop()
         if flink:
             flink.close()
 
     print(f"\n{args.messages:,} messages per format, median of {args.rounds}; this run only")
-    print(plain(HEAD, table(results)))
-    print("\n" + summary(results))
+    if results:
+        print("\n" + plain(HEAD, table(results)))
+    if conversions:
+        print("\n" + plain(convert.HEAD, convert.table(conversions)))
+    print("\n" + summary(judged(results, conversions), args.messages))
     if startups := startup_table(results):
         print(f"\nThe same jobs over {SAMPLE} messages (start-up)")
         print(plain(STARTUP_HEAD, startups))
-    for figures in results:
+    if startups := convert.startup_table(conversions):
+        print(f"\nThe same conversions of {SAMPLE} messages (start-up)")
+        print(plain(convert.STARTUP_HEAD, startups))
+    for figures in results + conversions:
         for remark in figures.remarks:
-            print(f"! {figures.format}: {remark}")
+            print(f"! {figures.name}: {remark}")
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(page(results, facts, args.rounds))
+        args.out.write_text(page(results, conversions, facts, args.rounds))
         print(f"\nwrote {args.out}")
 
 

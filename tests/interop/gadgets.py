@@ -6,6 +6,7 @@ producers document; no decoder of Headgate takes part.
 
 from __future__ import annotations
 
+import json
 import struct
 from base64 import b64decode
 from collections.abc import Callable, Iterable
@@ -69,7 +70,7 @@ def changes() -> list[Event]:
     """Inserts, updates to and from NULL, deletes, and rows of a snapshot at the end."""
     one: Texts = {name: column.one for name, column in COLUMNS.items()}
     other: Texts = {name: column.other for name, column in COLUMNS.items()}
-    nulls: Texts = {name: None for name in COLUMNS} | {"id": "3"}
+    nulls: Texts = dict.fromkeys(COLUMNS) | {"id": "3"}
     full = one | {"id": "3"}
     rows: list[tuple[str, Texts | None, Texts | None]] = [
         ("insert", None, one),
@@ -80,6 +81,7 @@ def changes() -> list[Event]:
         ("update", full | {"note": None, "flag": "0"}, other | {"id": "3"}),
         ("update", other | {"id": "3"}, nulls),
         ("update", one, one),
+        ("update", one, one | {"id": "2"}),
         ("delete", nulls, None),
         ("delete", other, None),
         ("snapshot", None, one),
@@ -123,6 +125,10 @@ def moment(text: str) -> str:
 
 def hexadecimal(text: str) -> str:
     return b64decode(text).hex()
+
+
+def compact(text: str) -> str:
+    return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
 
 
 INTEGERS = {
@@ -170,11 +176,57 @@ MAXWELL = COMMON | {
     "bits": Reading("INT", int),
     "color": Reading("STRING", same),
     "sizes": Reading("ARRAY<STRING>", lambda text: text.split(",")),
+    "doc": Reading("STRING", compact),
 }
 
 
-def expected(events: Iterable[Event], readings: dict[str, Reading]) -> list[tuple[str | None, ...]]:
-    """The changelog that a reader is to see: the kind of each row, then its values as text."""
+# Debezium: DECIMAL as text (Flink reads no base64), TIMESTAMP in ISO 8601, other times as numbers
+# since the epoch, BIT as little-endian bytes.
+EPOCH = datetime(1970, 1, 1)
+
+
+def micros(text: str) -> int:
+    return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)
+
+
+def clock_micros(text: str) -> int:
+    hours, minutes, seconds = map(int, text.removeprefix("-").split(":"))
+    return (-1 if text[0] == "-" else 1) * (hours * 3600 + minutes * 60 + seconds) * 1_000_000
+
+
+DEBEZIUM = COMMON | {
+    "ubig": Reading("BIGINT", lambda text: (int(text) + 2**63) % 2**64 - 2**63),
+    "day": Reading("INT", lambda text: micros(text) // 86_400_000_000),
+    "at": Reading("BIGINT", lambda text: micros(text) // 1000),
+    "at3": Reading("BIGINT", lambda text: micros(text) // 1000),
+    "at6": Reading("BIGINT", micros),
+    "stamp": Reading("TIMESTAMP_LTZ(6)", moment),
+    "stamp3": Reading("TIMESTAMP_LTZ(6)", moment),
+    "clock": Reading("BIGINT", clock_micros),
+    "bin": Reading("BYTES", hexadecimal),
+    "blob": Reading("BYTES", hexadecimal),
+    "bits": Reading("BYTES", lambda text: int(text).to_bytes(2, "little").hex()),
+    "color": Reading("STRING", same),
+    "sizes": Reading("STRING", same),
+}
+# As above, with other options: DECIMAL and BIGINT UNSIGNED as bare numbers, all times in ISO 8601.
+DEBEZIUM_NUMERIC = DEBEZIUM | {
+    "ubig": Reading("DECIMAL(20,0)", Decimal),
+    "day": Reading("STRING", lambda text: f"{text}Z"),
+    "at": Reading("TIMESTAMP_LTZ(6)", moment),
+    "at3": Reading("TIMESTAMP_LTZ(6)", moment),
+    "at6": Reading("TIMESTAMP_LTZ(6)", moment),
+}
+del DEBEZIUM_NUMERIC["clock"]  # ISO 8601 has no -838 hours
+
+
+def expected(
+    events: Iterable[Event], readings: dict[str, Reading], splits_key_changes: bool = False
+) -> list[tuple[str | None, ...]]:
+    """The changelog that a reader is to see: the kind of each row, then its values as text.
+
+    Debezium writes an update of the key as a delete and an insert.
+    """
 
     def row(kind: str, image: Texts | None) -> tuple[str | None, ...]:
         texts = image or {}
@@ -187,7 +239,9 @@ def expected(events: Iterable[Event], readings: dict[str, Reading]) -> list[tupl
     found = []
     for event in events:
         if event.op == "update":
-            found += [row("-U", event.before), row("+U", event.after)]
+            same_key = (event.before or {})["id"] == (event.after or {})["id"]
+            kinds = ("-D", "+I") if splits_key_changes and not same_key else ("-U", "+U")
+            found += [row(kinds[0], event.before), row(kinds[1], event.after)]
         elif event.op == "delete":
             found.append(row("-D", event.before))
         else:

@@ -6,7 +6,7 @@ differ from the wire: docs/formats/debezium.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,13 @@ from msgspec import UNSET, UnsetType
 from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
+from headgate.formats.encoders.debezium import ENCODING
 from headgate.formats.parts.connect_columns import ValueOptions
 from headgate.formats.parts.connect_values import (
     MOST_PLANS,
     MOST_SCHEMA_BYTES,
     planner,
+    with_datetimes,
 )
 from headgate.formats.parts.debezium_auxiliary import decode_auxiliary, shape
 from headgate.formats.parts.debezium_source import (
@@ -116,6 +118,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         oms = name != "debezium"
         plan = plan_of(schema, oms, source.db, source.table)
         before, after = envelope.before, envelope.after
+        types = plan.types if not plan.texts else with_datetimes(plan, before, after)
         if plan.converters:
             if before:
                 convert(before, plan.converters)
@@ -132,7 +135,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             key_names(key),
             before,
             after,
-            plan.types,
+            types,
             None,
             None,
             source_moment(source, oms),
@@ -146,6 +149,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             check_images(event, key)
         if lean:
             return [event]
+        if event.key is not None and lacks(before if after is None else after, event.key):
+            event.extra = {**(event.extra or {}), **key_text(key)}
         if (
             envelope.transaction is not None
             or source.query is not None
@@ -199,30 +204,49 @@ def make_reader() -> Callable[[bytes], Read]:
     return read
 
 
-Bare = tuple[tuple[str, ...], tuple[str, ...]]
-NONE_BARE: Bare = ((), ())
+def lacks(row: Mapping[str, Any] | None, names: tuple[str, ...]) -> bool:
+    """Whether a row does not have all of these columns."""
+    if row is not None:
+        for name in names:
+            if name not in row:
+                return True
+    return False
+
+
+Bare = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""Columns without types that came as numbers, as true/false, and as objects or arrays."""
+NONE_BARE: Bare = ((), (), ())
 
 
 def images_to_text(envelope: Envelope, value: bytes, wrapped: bool, quiet: bool) -> Bare:
     """Make text of both images; unless `quiet`, say which columns came bare."""
     numbers: list[str] = []
     booleans: list[str] = []
-    nested = False
+    nested: tuple[str, ...] = ()
+    found = False
     if envelope.after:
-        nested = to_text(envelope.after, numbers, booleans)
+        found = to_text(envelope.after, numbers, booleans)
     if envelope.before:
-        nested |= to_text(envelope.before, numbers, booleans)
-    if nested:
-        exact_images(envelope, unwrapped(value, wrapped))
-    return NONE_BARE if quiet else (tuple(numbers), tuple(booleans))
+        found |= to_text(envelope.before, numbers, booleans)
+    if found:
+        nested = exact_images(envelope, unwrapped(value, wrapped))
+    return NONE_BARE if quiet else (tuple(numbers), tuple(booleans), nested)
 
 
-def exact_images(envelope: Envelope, payload: bytes) -> None:
-    """Give objects and arrays (geometry, vector) the very text that was sent."""
+def exact_images(envelope: Envelope, payload: bytes) -> tuple[str, ...]:
+    """Give objects and arrays (geometry, vector) the very text that was sent; name them."""
     exact = parse(_raw_images, payload)
-    for image, raw in ((envelope.before, exact.before), (envelope.after, exact.after)):
+    names: list[str] = []
+    for image, raw in ((envelope.after, exact.after), (envelope.before, exact.before)):
         if image:
+            names += nested_names(image)
             exact_nested(image, raw)
+    return tuple(names)
+
+
+def nested_names(row: Mapping[str, Any]) -> list[str]:
+    """The columns that hold objects or arrays."""
+    return [name for name, value in row.items() if value.__class__ in (dict, list)]
 
 
 def extras() -> Any:
@@ -232,7 +256,7 @@ def extras() -> Any:
         version, connector, name, snapshot, *bare = told
         source = Source(version=version, connector=connector, name=name, snapshot=snapshot)
         extra = describe_source(source)
-        for label, columns in zip(("numbers", "booleans"), bare):
+        for label, columns in zip(("numbers", "booleans", "nested"), bare):
             if columns:
                 extra[label] = names_json(columns)
         return extra or None
@@ -379,4 +403,5 @@ FORMAT = Format(
     decoder=make_decoder,
     recognises=recognises,
     kinds="rows, truncations, DDL, heartbeats, transaction and snapshot markers, tombstones",
+    encoding=ENCODING,
 )

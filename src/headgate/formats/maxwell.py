@@ -247,10 +247,20 @@ def extra_of(message: Wire, attributes: dict[str, Raw]) -> dict[str, str]:
         extra["reason"], extra["partial"] = message.reason, "true"
     keys = message.primary_key if message.primaryKey is NULL else message.primaryKey
     if keys is not NULL and bytes(keys) != b"null":
-        extra["primary_key"] = bytes(keys).decode()
+        extra["primary_key"] = one_line(keys)
     for name, raw in attributes.items():
-        extra[ATTRIBUTE + name if name in OWN_NAMES else name] = bytes(raw).decode()
+        extra[ATTRIBUTE + name if name in OWN_NAMES else name] = one_line(raw)
     return extra
+
+
+def one_line(raw: Raw) -> str:
+    """JSON as it was sent, without the spaces of one that is laid out in lines.
+
+    >>> one_line(Raw(b'{"a": 1.10}')), one_line(Raw(b'{\\n"a": 1.10}'))
+    ('{"a": 1.10}', '{"a":1.10}')
+    """
+    text = bytes(raw).decode()
+    return msgspec.json.format(text, indent=-1) if "\n" in text or "\r" in text else text
 
 
 def pushed_at(sent: object, extra: dict[str, str]) -> int | None:
@@ -339,9 +349,9 @@ def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, s
         event.kind, event.op, event.ddl = "ddl", DDL_OPS[type_], message.sql or ""
         if message.charset is not None:
             extra["charset"] = message.charset
-        before = bytes(parse(_ddl_old, value).old)
-        if before != b"null":
-            extra["old"] = before.decode()
+        before = parse(_ddl_old, value).old
+        if bytes(before) != b"null":
+            extra["old"] = one_line(before)
         describe_definition(event, message, extra)
     else:
         raise DecodeError(
@@ -353,11 +363,11 @@ def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, s
 
 def describe_definition(event: Event, message: Wire, extra: dict[str, str]) -> None:
     """What `def` says of the table after the statement: its name, its key, its columns' types."""
-    sent = b"null" if isinstance(message.def_, UnsetType) else bytes(message.def_)
-    definition = parse(_definition, sent)
+    sent = NULL if isinstance(message.def_, UnsetType) else message.def_
+    definition = parse(_definition, bytes(sent))
     if definition is None:
         return
-    extra["def"] = sent.decode()
+    extra["def"] = one_line(sent)
     if message.type == "table-alter" and (
         (definition.table or message.table) != message.table
         or (definition.database or message.database) != message.database

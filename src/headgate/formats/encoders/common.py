@@ -60,10 +60,12 @@ def whole(text: str) -> Any:
     >>> whole("-5"), whole("18446744073709551616")
     (-5, <msgspec.Raw object at 0x...>)
     """
-    digits = text[1:] if text[:1] == "-" else text
-    if not (digits.isascii() and digits.isdigit()) or (digits[0] == "0" and text != "0"):
-        raise Lossy("misfit", text)
-    return int(text) if len(digits) < 19 else Raw(text.encode())
+    size = len(text)
+    if text.isdigit() and text.isascii() and (text[0] != "0" or size == 1):
+        return int(text) if size < 19 else Raw(text.encode())
+    if text[:1] == "-" and text != "-0" and _NUMBER.fullmatch(text) and text[1:].isdigit():
+        return int(text) if size < 19 else Raw(text.encode())
+    raise Lossy("misfit", text)
 
 
 def number(text: str) -> Any:

@@ -160,9 +160,7 @@ def column_planner(own: bool) -> Callable[[Types | None], Raw]:
 
     def make(types: Types | None) -> Raw:
         told = (types or {}).items()
-        return Raw(
-            to_json([{"name": n, "type": t.mysql if own else type_name(t)} for n, t in told])
-        )
+        return Raw(to_json([{"name": n, "type": type_name(t, own)} for n, t in told]))
 
     return make
 

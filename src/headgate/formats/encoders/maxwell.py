@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from headgate.options import EncodeOptions, names, option, spelled
 
 ROW_TYPES = {op: word for word, op in ROW_OPS.items()}
 MARKER_TYPES = {op: word for word, op in MARKER_OPS.items()}
-DDL_PLACES = ("file", "pos", "position", "gtid", "row")
+DDL_PLACES = frozenset({"file", "pos", "position", "gtid", "row"})
 _values = msgspec.json.Decoder(list[Raw])
 
 Head = Callable[[Event, Mapping[str, str], str, "list[str]"], Message]
@@ -49,7 +49,9 @@ class Options(EncodeOptions):
     output_commit_info: bool = option(True, "write xid, xoffset and commit where they are known")
     output_xoffset: bool = option(True, "write xoffset where it is known")
     output_binlog_position: bool = option(True, "write position where it is known")
-    output_gtid_position: bool = option(True, "write gtid where it is known")
+    output_gtid_position: bool | None = option(
+        None, "write gtid; if not said, where it is known, not null"
+    )
     output_server_id: bool = option(True, "write server_id where it is known")
     output_thread_id: bool = option(True, "write thread_id where it is known")
     output_schema_id: bool = option(True, "write schema_id where it is known")
@@ -109,6 +111,7 @@ def native_head(options: Options) -> Head:
     commits = options.output_commit_info
     counts = [n for n in ("xid", "xoffset") if commits and (n == "xid" or options.output_xoffset)]
     ids = [n for n in ("server_id", "thread_id") if getattr(options, f"output_{n}")]
+    gtids = options.output_gtid_position
     switched_off = {
         "query": not options.output_row_query,
         "commit": not commits,
@@ -133,8 +136,9 @@ def native_head(options: Options) -> Head:
             put_numbers(message, position, counts, lost)
         if "commit" in extra:
             message["commit"] = extra["commit"] == "true"
+        if position or gtids:
+            put_place(message, position or NOTHING, options, lost)
         if position:
-            put_place(message, position, options, lost)
             put_numbers(message, position, ids, lost)
         if extra:
             put_numbers(message, extra, ("schema_id",), lost)
@@ -155,7 +159,7 @@ def native_head(options: Options) -> Head:
 
 
 def put_numbers(
-    message: Message, told: Mapping[str, str], wanted: list[str] | tuple[str, ...], lost: list[str]
+    message: Message, told: Mapping[str, str], wanted: Iterable[str], lost: list[str]
 ) -> None:
     """Write members that are whole numbers."""
     for name in wanted:
@@ -164,7 +168,7 @@ def put_numbers(
             try:
                 message[name] = whole(text)
             except Lossy:
-                lost.append("position")
+                lost.append("extra" if name == "schema_id" else "position")
 
 
 def put_place(
@@ -179,8 +183,9 @@ def put_place(
             message["position"] = position["position"]
         elif file or offset:
             lost.append("position")
-    if options.output_gtid_position and "gtid" in position:
-        message["gtid"] = position["gtid"]
+    gtid = position.get("gtid")
+    if options.output_gtid_position or (gtid and options.output_gtid_position is None):
+        message["gtid"] = gtid
 
 
 def push_time(micros: int | None, sent: str | None) -> Any:
@@ -215,11 +220,12 @@ def native_rows(options: Options, head: Head) -> Row:
         writers = plan.of(event)
         image = (event.before if op == "delete" else event.after) or {}
         data = written(image, writers, lost)
-        kafka = None
+        kafka: bytes | None = None
         if key:
             values = key_values(key, data, extra)
-            kafka = values and key_bytes(event, key, values)
-            if keys and values and "primary_key" not in extra:
+            if values is not None:
+                kafka = key_bytes(event, key, values)
+            if keys and values is not None and "primary_key" not in extra:
                 message["primary_key"] = values
         if "primary_key" in extra and keys is not False:
             message["primary_key"] = embed(extra["primary_key"], lost)
@@ -343,7 +349,7 @@ def ddl(
     lost: list[str],
 ) -> Message | None:
     """A DDL message: its time is in milliseconds, and the table's definition is beside it."""
-    change = change_of(event, extra is not NOTHING)
+    change = change_of(event)
     old, new = definitions.follow(event, change)
     if change is None:
         return None
@@ -372,11 +378,10 @@ def ddl(
     if event.ddl:
         message["sql"] = event.ddl
     message.update(attributes(extra, lost))
-    position = event.position
-    if position:
-        put_place(message, position, options, lost)
-        if "position" not in lost and not position.keys() <= set(DDL_PLACES):
-            lost.append("position")
+    position = event.position or NOTHING
+    put_place(message, position, options, lost)
+    if "position" not in lost and not position.keys() <= DDL_PLACES:
+        lost.append("position")
     if options.output_schema_id:
         put_numbers(message, extra, ("schema_id",), lost)
     if event.emit_time is not None and options.output_push_timestamp:
@@ -400,7 +405,7 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
         return ROWS | {"ddl", "ddl-op", "heartbeat", "position.xid", "position.position", *VALUES}
     found = ROWS | {"snapshot", "snapshot-marker", *VALUES} - {"json-null"}
     for switch, places in PLACES.items():
-        if getattr(options, switch):
+        if getattr(options, switch) is not False:
             found |= {f"position.{name}" for name in places}
     if not options.output_xoffset:
         found -= {"position.xoffset"}

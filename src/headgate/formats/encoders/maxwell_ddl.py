@@ -14,16 +14,17 @@ _DATABASE = re.compile(r"\s*(create|alter|drop)\s+(?:database|schema)\b", re.IGN
 _VIEW = re.compile(
     r"\s*(?:create|alter|drop)\s+(?:(?!table\b)[^\s(`]{1,100}\s+){0,9}?view\b", re.IGNORECASE
 )
-_NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
-_TABLE = rf"(?:{_NAME}\s*\.\s*)?{_NAME}"
-_PAIR = re.compile(rf"{_TABLE}\s+to\s+{_TABLE}", re.IGNORECASE)
+_NAME = r"(?:`((?:[^`]|``)++)`|([\w$]++))"
+_TABLE = rf"(?:{_NAME}\s*+\.\s*+)?{_NAME}"
 _RENAME = re.compile(r"\s*rename\s+tables?\s", re.IGNORECASE)
+_PAIR = re.compile(rf"(?<![\w$`]){_TABLE}\s+to\s+{_TABLE}", re.IGNORECASE)
 _ALTER = re.compile(
-    rf"\s*alter\s+table\s+{_TABLE}\s+rename\s+(?:to\s+|as\s+|=\s*)?(?!column\b|index\b|key\b){_TABLE}",
+    rf"\s*alter\s+table\s+{_TABLE}\s+rename\s+(?:to\s+|as\s+|=\s*)?"
+    rf"(?!(?:column|index|key)\b){_TABLE}",
     re.IGNORECASE,
 )
-MOST_DDL = 100_000
-"""Longer statements are not searched for names."""
+MOST_SEARCHED = 10_000
+"""So many characters of a statement are searched for names."""
 
 Name = tuple["str | None", "str | None"]
 
@@ -36,54 +37,50 @@ class Change(NamedTuple):
     after: Name
 
 
-def change_of(event: Event, own: bool) -> Change | None:
+def change_of(event: Event) -> Change | None:
     """What a DDL event is to Maxwell; None where it has no message for it.
 
-    >>> change_of(Event("ddl", "rename", "d", "b", ddl="RENAME TABLE a TO b"), False)
+    >>> change_of(Event("ddl", "rename", "d", "b", ddl="RENAME TABLE a TO b"))
     Change(type='table-alter', before=('d', 'a'), after=('d', 'b'))
-    >>> change_of(Event("ddl", "query", "d", ddl="CREATE DATABASE d"), False).type
+    >>> change_of(Event("ddl", "query", "d", ddl="CREATE DATABASE d")).type
     'database-create'
-    >>> change_of(Event("ddl", "create_index", "d", "t"), False)
+    >>> change_of(Event("ddl", "create_index", "d", "t"))
     """
-    statement = (event.ddl or "")[:MOST_DDL]
-    name = (event.database, event.table)
+    statement = (event.ddl or "")[:MOST_SEARCHED]
+    own = event.format == "maxwell"
     verb = VERBS.get(event.op or "")
+    name = (event.database, event.table)
     if event.table is None:
         found = _DATABASE.match(statement)
-        if found:
-            verb = found[1].lower()
-        elif not own:
-            verb = None
+        if not own:  # there are many statements without a table
+            verb = found and found[1].lower()
         return Change(f"database-{verb}", name, name) if verb else None
     if verb is None or _VIEW.match(statement):
         return None
-    before, after = (
-        (renamed(event, statement) or (name, name)) if event.op == "rename" else (name, name)
-    )
-    return Change(f"table-{verb}", before, after)
+    before, after = renamed(event, statement) if event.op == "rename" else (name, name)
+    return Change(f"table-{verb}", name if own else before, after)
 
 
-def renamed(event: Event, statement: str) -> tuple[Name, Name] | None:
-    """The names before and after, of the table that an event is about.
+def renamed(event: Event, statement: str) -> tuple[Name, Name]:
+    """The names of an event's table before and after a statement; the same where it tells none.
 
     >>> renamed(Event("ddl", "rename", "d", "t"), "alter table t rename x.`u``v`")
     (('d', 't'), ('x', 'u`v'))
     """
     found = _PAIR.finditer(statement) if _RENAME.match(statement) else [_ALTER.match(statement)]
-    for pair in found:
-        if pair is None:
-            continue
-        names = [quoted.replace("``", "`") if quoted else plain for quoted, plain in _twos(pair)]
-        before = (names[0] or event.database, names[1])
-        after = (names[2] or event.database, names[3])
-        if event.table in (before[1], after[1]):  # producers differ in which of them they name
-            return before, after
-    return None
+    pairs = [name_pair(pair, event.database) for pair in found if pair]
+    for side in (0, 1):  # producers differ in which of the names they give
+        for names in pairs:
+            if names[side][1] == event.table:
+                return names
+    return (event.database, event.table), (event.database, event.table)
 
 
-def _twos(pair: re.Match[str]) -> list[tuple[str | None, str | None]]:
-    parts = pair.groups()
-    return list(zip(parts[::2], parts[1::2]))
+def name_pair(match: re.Match[str], database: str | None) -> tuple[Name, Name]:
+    """The two tables' names in a match of four names, two of which may be missing."""
+    parts = match.groups()
+    names = [(q.replace("``", "`") if q else plain) for q, plain in zip(parts[::2], parts[1::2])]
+    return (names[0] or database, names[1]), (names[2] or database, names[3])
 
 
 class Definitions:

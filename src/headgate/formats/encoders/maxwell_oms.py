@@ -88,9 +88,9 @@ def other(event: Event, extra: Mapping[str, str], lost: list[str]) -> Message | 
     """A DDL statement or a heartbeat."""
     if event.kind == "heartbeat":
         return end(heartbeat(event, extra, lost), extra, lost)
-    change = change_of(event, extra is not NOTHING) if event.kind == "ddl" else None
-    if change is None or (change.type.startswith("database-") and extra is NOTHING):
-        return None
+    change = change_of(event) if event.kind == "ddl" else None
+    if change is None or (change.type.startswith("database-") and event.format != "maxwell"):
+        return None  # its document has no type for databases
     database, table = change.after
     defined: Any = {"database": database, "table": table, "primary-key": [], "columns": []}
     if "def" in extra:

@@ -140,7 +140,7 @@ def light_planner(own: bool) -> Any:
 
     def make(types: Types | None) -> Raw:
         told = (types or {}).items()
-        named = {n: {"schemaType": t.mysql if own else type_name(t)} for n, t in told}
+        named = {n: {"schemaType": type_name(t, own)} for n, t in told}
         return Raw(to_json(named))
 
     return make

@@ -62,14 +62,19 @@ def canal_writer(type_: MySqlType) -> Write | None:
     return writer("Canal", type_)
 
 
-def type_name(told: ColumnType) -> str | None:
+def type_name(told: ColumnType, own: bool = False) -> str | None:
     """A column's type as OMS names it: no more than the name, whose BIGINT is unsigned.
+
+    `own` says that the event came from the format that is written: then the type is OMS's already,
+    unless it has flags, which only a schema tells.
 
     >>> type_name(ColumnType("bigint(20)")), type_name(ColumnType("bigint unsigned"))
     ('INT64', 'BIGINT')
+    >>> type_name(ColumnType("varchar(20)"), own=True)
+    'varchar(20)'
     """
     type_ = parse_type(told.mysql)
-    if type_.family == "unknown":
+    if type_.family == "unknown" or (own and told.flags is None):
         return told.mysql
     if type_.base == "bigint" and not type_.unsigned:
         return "INT64"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from json.encoder import encode_basestring as quote
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import MsgspecError
+from msgspec import Meta, MsgspecError
 from msgspec.json import Decoder
 
 from headgate.event import ColumnType, Event, Image, Types
@@ -44,7 +44,7 @@ HINTS = ("numbers", "booleans", "nested")
 OWN_HINTS = ("h", "base64", "t")
 NO_OWN_HINTS = (None, None, None)
 NO_HINTS = (None, None, None, *NO_OWN_HINTS)
-_codes = Decoder(dict[str, int])
+_codes = Decoder(dict[str, Annotated[int, Meta(ge=0, le=255)]])
 
 
 class Layout(NamedTuple):

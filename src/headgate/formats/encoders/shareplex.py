@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from headgate.event import Event, Record
 from headgate.formats import Encode, Encoding
-from headgate.formats.encoders.common import changed, to_json, whole, written
+from headgate.formats.encoders.common import Writers, changed, to_json, whole, written
 from headgate.formats.encoders.oms_values import key_values, row_writers
 from headgate.loss import VALUES, Lossy
 from headgate.options import EncodeOptions
@@ -89,8 +89,8 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     def encode(event: Event, lost: list[str]) -> list[Record]:
         message: Any
         if event.kind == "row":
-            data, key = images(event, writers_of(event), lost)
-            meta = describe(event, ROW_OPS[event.op or ""], data, write_time)
+            row, data, key = images(event, writers_of(event), lost)
+            meta = describe(event, ROW_OPS[event.op or ""], row, write_time)
             message = Message(data, meta, key)
             check_name(event, lost)
         elif event.kind == "ddl":
@@ -107,21 +107,23 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     return encode
 
 
-def images(event: Event, writers: Any, lost: list[str]) -> tuple[dict[str, Any], Any]:
-    """`data` and `key`: of an update, what changed, and the row before."""
+def images(
+    event: Event, writers: Writers, lost: list[str]
+) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """The row, `data` and `key`: of an update, what changed, and the row before."""
+    image = event.before if event.op == "delete" else event.after
+    row = written(image or {}, writers, lost)
     if event.op != "update":
-        image = event.before if event.op == "delete" else event.after
-        return written(image or {}, writers, lost), UNSET
-    row = written(event.after or {}, writers, lost)
+        return row, row, UNSET
     if event.before is None:
         if event.format == FORMAT:  # as it came: only what changed is known
-            return row, UNSET
+            return row, row, UNSET
         lost.append("before-unknown")
-        return row, row
+        return row, row, row
     old = written(event.before, writers, lost)
     if not row.keys() >= old.keys():
         lost.append("incomplete")
-    return changed(row, old), old
+    return row, changed(row, old), old
 
 
 def describe(event: Event, op: str, row: dict[str, Any], write_time: WriteTime) -> Meta:
@@ -171,8 +173,7 @@ def row_id(event: Event, table: str | None, row: dict[str, Any]) -> str | None:
     image = event.before if event.after is None else event.after
     if not event.key or not image:
         return f"{table}-"
-    # Of an update `row` holds only what changed; the other values are as in the image.
-    return f"{table}-{key_values(event.key, image, image | row) or ''}"
+    return f"{table}-{key_values(event.key, image, row) or ''}"
 
 
 @lru_cache(maxsize=1024)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -61,6 +61,23 @@ class Plan(msgspec.Struct):
 
     types: Types | None
     converters: Converters
+    texts: Sequence[str] = ()
+    """Columns that OMS calls strings, which a DATETIME may be too."""
+    datetimes: dict[tuple[str, ...], Types] = {}
+
+
+def with_datetimes(plan: Plan, *rows: Mapping[str, Any] | None) -> Types | None:
+    """The types of rows that are not converted yet: a bare number under a string is a DATETIME."""
+    names = [n for n in plan.texts if any(r and r.get(n).__class__ is int for r in rows)]
+    if not names or plan.types is None:
+        return plan.types
+    found = plan.datetimes.get(tuple(names))
+    if found is None:
+        if len(plan.datetimes) >= MOST_PLANS:
+            plan.datetimes.clear()
+        found = plan.types | dict.fromkeys(names, ColumnType("datetime"))
+        plan.datetimes[tuple(names)] = found
+    return found
 
 
 NO_PLAN = Plan(None, [])
@@ -315,7 +332,8 @@ def make_plan(
         convert = field_converter(field, told.get(name), oms, options)
         if convert:
             converters.append((name, convert))
-    return Plan(types or None, converters)
+    texts = [name for name, convert in converters if convert is oms_string]
+    return Plan(types or None, converters, texts)
 
 
 def planner(

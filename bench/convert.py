@@ -1,0 +1,246 @@
+"""How fast Headgate converts one format to another, files to files, beside Flink SQL."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import messages
+from flink import Flink
+from harness import (
+    COLUMNS,
+    FILES,
+    FLINK_COLUMNS,
+    FLINK_FORMATS,
+    SAMPLE,
+    Bar,
+    Figures,
+    Row,
+    Works,
+    collected,
+    difference,
+    first_line,
+    generated,
+    markdown,
+    source,
+    take_turns,
+    timed,
+    times,
+)
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import headgate
+
+OUT = FILES / "converted"
+BAR = 2.0
+LABELS = {
+    "headgate": "headgate.encode(headgate.decode)",
+    "flink": "Flink SQL, INSERT INTO … SELECT",
+}
+SEEN_AS = {"-U": "-D", "+U": "+I"}
+"""Flink writes an update as the row that goes and the row that comes."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A conversion: from which format to which, and how Headgate is told to write."""
+
+    source: str
+    target: str
+    options: dict[str, Any] = field(default_factory=dict)
+    flink: bool = False
+    """Whether Flink does it too."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.source} → {self.target}"
+
+
+PAIRS = (
+    Pair(
+        "canal-json",
+        "debezium",
+        {
+            "schemas_enable": False,
+            "decimal_handling_mode": "string",
+            "tombstones_on_delete": False,
+        },
+        flink=True,
+    ),
+    Pair("debezium", "canal-json", flink=True),
+    Pair("canal-json", "open-protocol"),
+    Pair("maxwell", "canal-json"),
+)
+
+
+def emptied(side: str) -> Path:
+    """A directory to write to, without what an earlier round wrote."""
+    path = OUT / side
+    shutil.rmtree(path, ignore_errors=True)
+    return path
+
+
+def headgate_run(spark: SparkSession, pair: Pair, path: Path, out: Path) -> None:
+    events = headgate.decode(source(spark, pair.source, path), format=pair.source)
+    records = headgate.encode(events, pair.target, **pair.options)
+    if pair.target == "open-protocol":
+        records.write.parquet(str(out))
+    else:
+        records.select(F.col("value").cast("string")).write.text(str(out))
+
+
+def headgate_work(spark: SparkSession, pair: Pair, path: Path) -> Callable[[], float]:
+    def run() -> float:
+        out = emptied("headgate")
+        return timed(lambda: headgate_run(spark, pair, path, out))
+
+    return run
+
+
+def flink_work(flink: Flink, pair: Pair, path: Path) -> Callable[[], float]:
+    def run() -> float:
+        flink.define("source", FLINK_COLUMNS, path, FLINK_FORMATS[pair.source])
+        flink.define("sink", FLINK_COLUMNS, emptied("flink"), FLINK_FORMATS[pair.target])
+        return flink.execute("INSERT INTO sink SELECT * FROM source")
+
+    return run
+
+
+def read_by_flink(flink: Flink, format: str, path: Path) -> list[Row]:
+    """What Headgate wrote, as Flink reads it: a DATETIME of Debezium is milliseconds."""
+    columns = FLINK_COLUMNS
+    created_at = "created_at"
+    if format == "debezium":
+        columns = columns.replace("created_at TIMESTAMP(3)", "created_at BIGINT")
+        created_at = "CAST(TO_TIMESTAMP_LTZ(created_at, 3) AS TIMESTAMP(3))"
+    flink.define("converted", columns, path, FLINK_FORMATS[format])
+    return flink.rows(
+        f"SELECT id, customer_id, status, amount, note, {created_at}, weight FROM converted"
+    )
+
+
+def read_by_headgate(spark: SparkSession, format: str, path: Path) -> list[Row]:
+    events = headgate.decode(source(spark, format, path), format=format)
+    named = events.withColumn("table", F.lit("orders"))  # which Flink does not write
+    return collected(headgate.rows(named, "orders", schema=COLUMNS))
+
+
+def check(spark: SparkSession, flink: Flink | None, figures: Figures, pair: Pair) -> None:
+    """What each side wrote of the sample, read by the other, is what the messages meant."""
+    sample = generated(pair.source, SAMPLE)
+    expected = list(messages.expected_rows(pair.source, SAMPLE))
+    try:
+        headgate_work(spark, pair, sample)()
+        if flink and pair.target in FLINK_FORMATS:
+            rows = read_by_flink(flink, pair.target, OUT / "headgate")
+        else:
+            rows = read_by_headgate(spark, pair.target, OUT / "headgate")
+        if wrong := difference(rows, expected):
+            figures.remark(f"what Headgate wrote differs from the messages: {wrong}")
+    except Exception as error:
+        figures.remark(f"Headgate's conversion of the sample failed: {first_line(error)}")
+    if flink and pair.flink:
+        try:
+            flink_work(flink, pair, sample)()
+            rows = read_by_headgate(spark, pair.target, OUT / "flink")
+            seen = [(SEEN_AS.get(kind, kind), *values) for kind, *values in expected]
+            if wrong := difference(rows, seen):
+                figures.remark(f"what Flink wrote differs from the messages: {wrong}")
+        except Exception as error:
+            figures.remark(f"Flink's conversion of the sample failed: {first_line(error)}")
+
+
+def measure(
+    spark: SparkSession, flink: Flink | None, pair: Pair, count: int, rounds: int
+) -> Figures:
+    path, sample = generated(pair.source, count), generated(pair.source, SAMPLE)
+    figures = Figures(pair.name, count, messages.message_bytes(pair.source, path, count))
+    print(f"\n{pair.name}: {count:,} messages of {figures.bytes / count:.0f} bytes", flush=True)
+    check(spark, flink, figures, pair)
+    works: Works = {"headgate": headgate_work(spark, pair, path)}
+    startups: Works = {}
+    if flink and pair.flink:
+        works["flink"] = flink_work(flink, pair, path)
+        startups["headgate"] = headgate_work(spark, pair, sample)
+        startups["flink"] = flink_work(flink, pair, sample)
+    take_turns(figures, works, startups, rounds, LABELS)
+    shutil.rmtree(OUT, ignore_errors=True)
+    return figures
+
+
+BARRED = {pair.name for pair in PAIRS if pair.flink}
+
+
+def bars(figures: Figures) -> list[Bar]:
+    if figures.name not in BARRED:
+        return []
+    return [Bar("headgate", BAR, figures.ratio("headgate", "flink"), "flink")]
+
+
+HEAD = ["conversion", "by", "messages/s", "slowest to fastest", "MB/s", "of Flink", "bar"]
+
+
+def table(results: list[Figures]) -> list[list[str]]:
+    lines = []
+    for figures in results:
+        (judged,) = map(str, bars(figures) or [""])
+        of_flink = times(figures.ratio("headgate", "flink"))
+        lines.append(
+            [figures.name, LABELS["headgate"], *figures.cells("headgate"), of_flink, judged]
+        )
+        if figures.name in BARRED:
+            lines.append([figures.name, LABELS["flink"], *figures.cells("flink"), "", ""])
+    return lines
+
+
+def startup_table(results: list[Figures]) -> list[list[str]]:
+    return [
+        [figures.name, *figures.startup_cells("headgate")]
+        for figures in results
+        if figures.startup.get("headgate") and figures.startup.get("flink")
+    ]
+
+
+STARTUP_HEAD = ["conversion", "Spark", "Flink", "of Flink, each less its start-up"]
+
+
+def section(results: list[Figures], rounds: int) -> list[str]:
+    remarks = [f"- {r.name}: {remark}" for r in results for remark in r.remarks]
+    right = ", ".join(r.name for r in results if not r.remarks)
+    remarks.append(
+        "- What each side wrote was read back, by the other side where it can, and gave exactly "
+        f"the rows that the generator meant, on a sample of {SAMPLE} messages: "
+        f"{right or 'no conversion'}."
+    )
+    parts = [
+        "## Conversion",
+        markdown(HEAD, table(results)),
+        "\n".join(remarks),
+        f"Files to files: the same {results[0].messages:,} messages per format as above, "
+        f"converted once unmeasured and then {rounds} times, the two sides in turn; the median "
+        "counts. Speeds and MB are of the messages read. A time is that of a whole job, files "
+        "written and start-up included. Headgate writes lines of text (`write.text`) and, for "
+        "open-protocol, which is binary, Parquet; Flink reads and writes with its filesystem "
+        "connector: `INSERT INTO sink SELECT * FROM source`.",
+        "The two sides do not do the same work. Flink writes rows: no database, table, types, "
+        "times or positions, and an update as a delete and an insert, so it writes four messages "
+        "for three and each is shorter. Headgate writes the message that the format's own "
+        "producer would write, with all of these that the source carries. debezium is without "
+        "schemas (`schemas-enable=false`) on both sides, because Flink writes none, with "
+        "`decimal-handling-mode=string`, and without tombstones, which are no lines.",
+        f"Bar: at least {BAR:g} x Flink on "
+        + " and ".join(pair.name for pair in PAIRS if pair.flink)
+        + "; Flink has no open-protocol.",
+    ]
+    if startups := startup_table(results):
+        parts += [
+            "### Start-up of a conversion",
+            f"The same conversions of {SAMPLE} messages; the last column leaves both start-ups "
+            "out, as above.",
+            markdown(STARTUP_HEAD, startups),
+        ]
+    return parts

@@ -1,0 +1,185 @@
+"""Rows of one table as Debezium and OMS write them: a layout per type map, made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headgate.event import ColumnType, Event, Image, Types
+from headgate.formats.encoders import oms_values
+from headgate.formats.encoders.common import Plans, Writers, boolean, hinted, name_list
+from headgate.formats.encoders.connect_values import (
+    NULLABLE,
+    TEXT,
+    Column,
+    ValueOptions,
+    column,
+    fraction_digits,
+    is_measured,
+    nested,
+    plain,
+)
+from headgate.memo import MOST_PLANS
+from headgate.mysql_types import parse_type
+
+MOST_FRACTION = 30
+"""As many digits as a DECIMAL can have after the point."""
+INT64 = range(-(2**63), 2**63)
+LONG, DOUBLE, BOOLEAN = plain("int64"), plain("double"), plain("boolean")
+NOTHING: Mapping[str, str] = {}
+
+
+class Layout:
+    """How the columns of a type map are written, and the schema blocks that were made of them."""
+
+    def __init__(self, columns: dict[str, Column], nullable: dict[str, bool]) -> None:
+        self.columns, self.nullable = columns, nullable
+        self.writers: Writers = [(n, c.write) for n, c in columns.items() if c.write]
+        self.blocks: dict[Any, Any] = {}
+
+    def block(self, told: Any, make: Callable[[], Any]) -> Any:
+        """What was made where the same was told, made once.
+
+        >>> layout = Layout({}, {})
+        >>> layout.block("t", lambda: b"1"), layout.block("t", lambda: b"2")
+        (b'1', b'1')
+        """
+        found = self.blocks.get(told)
+        if found is None:
+            if len(self.blocks) >= MOST_PLANS:
+                self.blocks.clear()
+            found = self.blocks[told] = make()
+        return found
+
+
+NO_LAYOUT = Layout({}, {})
+
+
+class Plan:
+    """A type map: its one layout, or one per number of digits where only values tell those."""
+
+    def __init__(
+        self,
+        types: Types | None,
+        make: Callable[[ColumnType, int | None], Column],
+        measured: list[str],
+    ) -> None:
+        self.types = {
+            n: t for n, t in (types or {}).items() if parse_type(t.mysql).family != "unknown"
+        }
+        self.make, self.measured = make, measured
+        self.layouts: dict[tuple[int, ...], Layout] = {}
+        self.only = None if measured else self.layout(())
+
+    def layout(self, digits: tuple[int, ...]) -> Layout:
+        """The layout for so many digits in the measured columns."""
+        found = self.layouts.get(digits)
+        if found is None:
+            if len(self.layouts) >= MOST_PLANS:
+                self.layouts.clear()
+            counted = dict(zip(self.measured, digits))
+            columns = {n: self.make(t, counted.get(n)) for n, t in self.types.items()}
+            nullable = {
+                n: bool(t.flags & NULLABLE) for n, t in self.types.items() if t.flags is not None
+            }
+            found = self.layouts[digits] = Layout(columns, nullable)
+        return found
+
+    def of(self, event: Event) -> Layout:
+        """The layout of an event."""
+        if self.only is not None:
+            return self.only
+        images = [image for image in (event.before, event.after) if image]
+        if not images:
+            return NO_LAYOUT
+        digits = (max(fraction_digits(i.get(n)) for i in images) for n in self.measured)
+        return self.layout(tuple(min(count, MOST_FRACTION) for count in digits))
+
+
+def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types | None], Plan]:
+    """What makes the plan of a type map; `own` says that the types come from a Connect schema."""
+
+    def make_column(told: ColumnType, digits: int | None) -> Column:
+        return column(told, options, schemas, own, digits)
+
+    def make(types: Types | None) -> Plan:
+        parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
+        return Plan(types, make_column, [n for n, t in parsed.items() if is_measured(t, options)])
+
+    return Plans(make)
+
+
+def oms_planner(own: bool) -> Callable[[Types | None], Plan]:
+    """The same for OMS."""
+    return Plans(lambda types: Plan(types, lambda told, _: oms_column(told, own), []))
+
+
+OMS_TYPES = {
+    "tinyint": "int16", "smallint": "int16", "mediumint": "int32", "int": "int32",
+    "bigint": "int64", "float": "float64", "double": "float64", "bit": "bytes", "binary": "bytes",
+    "date": "int32", "time": "int64", "year": "int32",
+}  # fmt: skip
+"""The types of OMS's schema, by MySQL's type or its family; all others are `string`."""
+
+
+def oms_column(told: ColumnType, own: bool) -> Column:
+    """How OMS writes a column, and what its schema calls it.
+
+    >>> oms_column(ColumnType("varbinary(4)"), False).write("ag==")
+    '6A'
+    """
+    type_ = parse_type(told.mysql)
+    name = (told.mysql or "").lower()
+    if name.startswith("bool") or (own and type_.base == "tinyint" and type_.length == 1):
+        return plain("boolean", boolean)
+    wire = OMS_TYPES.get(type_.base) or OMS_TYPES.get(type_.family, "string")
+    if type_.base == "bigint" and type_.unsigned:
+        wire = "string"
+    return plain(wire, oms_values.writer("Debezium", type_))
+
+
+def writers_of(event: Event, layout: Layout) -> Writers:
+    """The writers of an event: those of its types, then those of columns that came bare."""
+    extra = event.extra
+    if not extra:
+        return layout.writers
+    more = hinted(extra)
+    if "nested" in extra:
+        more = [*more, *((n, nested) for n in name_list(extra["nested"]))]
+    if not more:
+        return layout.writers
+    if layout.columns:
+        more = [(n, w) for n, w in more if n not in layout.columns]
+    return [*layout.writers, *more]
+
+
+def columns_of(event: Event, layout: Layout) -> Mapping[str, Column]:
+    """All columns of an event; those whose types nobody tells by what their values look like."""
+    images = [image for image in (event.after, event.before) if image]
+    known = layout.columns
+    if all(image.keys() <= known.keys() for image in images):
+        return known
+    found = {n: known.get(n, TEXT) for image in images for n in image}
+    extra = event.extra or NOTHING
+    guessed = [(n, number_column(n, images)) for n in name_list(extra.get("numbers"))]
+    guessed += [(n, BOOLEAN) for n in name_list(extra.get("booleans"))]
+    for name, column in guessed:
+        if name in found and name not in known:
+            found[name] = column
+    return found
+
+
+def number_column(name: str, images: list[Image]) -> Column:
+    """What a column of bare numbers looks like: whole ones of 64 bits, or doubles."""
+    values = [value for image in images if (value := image.get(name)) is not None]
+    return LONG if all(map(is_long, values)) else DOUBLE
+
+
+def is_long(text: str) -> bool:
+    """Whether text is a whole number of 64 bits.
+
+    >>> is_long("-5"), is_long("1.0")
+    (True, False)
+    """
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 20 and int(text) in INT64

@@ -1,0 +1,651 @@
+"""Debezium's change event envelope as Debezium's MySQL connector and OceanBase OMS write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from headgate.errors import UsageError
+from headgate.event import Event, Record
+from headgate.formats import Encode, Encoding
+from headgate.formats.encoders import connect_schema
+from headgate.formats.encoders.common import jackson_style, to_json, written
+from headgate.formats.encoders.connect_rows import (
+    INT64,
+    NOTHING,
+    Layout,
+    columns_of,
+    oms_planner,
+    planner,
+    writers_of,
+)
+from headgate.formats.encoders.connect_values import ValueOptions, nested
+from headgate.formats.parts.debezium_source import MYSQL_LIKE
+from headgate.loss import INCOMPLETE, VALUES, Lossy
+from headgate.options import EncodeOptions, names, option, spelled
+
+VERSION, CONNECTOR, PREFIX = "3.6.1.Final", "mysql", "headgate"
+"""What the source is called in events that no Debezium wrote."""
+OMS_CONNECTOR, OMS = "OB_MYSQL", "OMS"
+OPS = {"insert": "c", "update": "u", "delete": "d", "snapshot": "r", "truncate": "t"}
+OMS_OPS = {"insert": "c", "update": "u", "delete": "d", "snapshot": "c"}
+BOUNDARIES = {"begin": "BEGIN", "commit": "END"}
+CONNECT_FORMATS = ("debezium", "debezium-smt")
+PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
+ORDERS = ("total_order", "data_collection_order")
+NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+_INCOMPLETE = frozenset(INCOMPLETE)
+
+
+@dataclass(frozen=True)
+class Options(ValueOptions):
+    """Options of debezium when it is written."""
+
+    tombstones_on_delete: bool = option(True, "let a null value follow each delete")
+
+
+# The members in their order; what is UNSET is not written.
+
+
+class Source(msgspec.Struct, gc=False):
+    """Where a change comes from, as since 2.6."""
+
+    version: str
+    connector: str
+    name: str
+    ts_ms: int
+    snapshot: str
+    db: str
+    sequence: str | None
+    ts_us: int
+    ts_ns: int | None
+    table: str | None
+    server_id: int | None
+    gtid: str | None
+    file: str | None
+    pos: int | None
+    row: int | None
+    thread: int | None
+    query: str | None
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """A change, as since 2.7."""
+
+    before: Any
+    after: Any
+    source: Any
+    transaction: Any
+    op: str
+    ts_ms: int | None
+    ts_us: int | None
+    ts_ns: int | None
+
+
+class SchemaChange(msgspec.Struct, gc=False):
+    """A message of the schema change topic, as since 2.0."""
+
+    source: Any
+    ts_ms: int
+    databaseName: str
+    schemaName: str | None
+    ddl: str
+    tableChanges: Any
+
+
+class Boundary(msgspec.Struct, gc=False):
+    """The begin or the end of a transaction."""
+
+    status: str
+    id: str
+    event_count: int | None
+    data_collections: Any
+    ts_ms: int
+
+
+class Notification(msgspec.Struct, gc=False):
+    """A message of the notification channel."""
+
+    id: str | None
+    type: str | None
+    aggregate_type: str | None
+    additional_data: Any
+    timestamp: int | None
+
+
+class OmsSource(msgspec.Struct, gc=False):
+    """OMS: where a change comes from."""
+
+    connector: Any
+    pos: Any
+    name: Any
+    version: Any
+    ts_ms: int
+    db: Any
+    table: Any
+
+
+class OmsRow(msgspec.Struct, gc=False):
+    """OMS: a change; an image that there is not is left out."""
+
+    op: str
+    before: Any
+    source: OmsSource
+    after: Any
+    ts_ms: Any
+
+
+class OmsHeartbeatSource(msgspec.Struct, gc=False):
+    """OMS: the source of a heartbeat."""
+
+    version: Any
+    connector: Any
+    name: Any
+    ts_ms: int
+    db: Any
+    table: Any
+    pos: Any
+
+
+class OmsHeartbeat(msgspec.Struct, gc=False):
+    """OMS: a heartbeat."""
+
+    source: OmsHeartbeatSource
+    op: str
+    ts_ms: Any
+    before: dict[str, str]
+    after: dict[str, str]
+
+
+# Parts of a message
+
+
+def small(text: str | None) -> int | None:
+    """A whole number of a position; None where it is none.
+
+    >>> small("154"), small("553132@1668496109")
+    (154, None)
+    """
+    if text is None or not (text.isascii() and text.isdigit() and len(text) < 19):
+        return None
+    return int(text)
+
+
+def bare(text: str) -> Any:
+    """A whole number as one, anything else as text.
+
+    >>> bare("556"), bare("007")
+    (556, '007')
+    """
+    found = small(text)
+    return text if found is None or str(found) != text else found
+
+
+def nanos(micros: int | None) -> int | None:
+    """Nanoseconds, where 64 bits hold them.
+
+    >>> nanos(7), nanos(2**62)
+    (7000, None)
+    """
+    found = None if micros is None else micros * 1_000
+    return found if found in INT64 else None
+
+
+def millis(micros: int | None) -> int:
+    """Milliseconds of a time that has to be there; 0 where it is not known."""
+    return (micros or 0) // 1_000
+
+
+def whose(event: Event) -> Mapping[str, str] | None:
+    """What Debezium's own decoder kept of this event; None where no Debezium wrote it."""
+    if event.format == "debezium" and event.dialect == "debezium":
+        return event.extra or NOTHING
+    return None
+
+
+def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None], Source]:
+    """A function from an event and what was kept of it to its source."""
+
+    def source(event: Event, kept: Mapping[str, str] | None) -> Source:
+        time = event.event_time or 0
+        place = event.position or NOTHING
+        told = (kept or NOTHING).get
+        usual = "true" if kept is None and event.op == "snapshot" else "false"
+        return Source(
+            told("version", VERSION),
+            told("connector", CONNECTOR),
+            prefix or told("name", PREFIX),
+            time // 1_000,
+            told("snapshot", usual),
+            event.database or "",
+            place.get("sequence"),
+            time,
+            nanos(time),
+            event.table,
+            small(place.get("server_id")),
+            place.get("gtid"),
+            place.get("file"),
+            small(place.get("pos")),
+            small(place.get("row")),
+            small(place.get("thread")),
+            told("query"),
+        )
+
+    return source
+
+
+def is_placed(source: Source) -> bool:
+    """Whether all of the place in the binlog is known that the connector's schema requires."""
+    required = (source.server_id, source.file, source.pos, source.row)
+    return None not in required
+
+
+def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> Any:
+    """The source of another database's connector: its members in place of MySQL's."""
+    found = msgspec.structs.asdict(source)
+    for name in ("table", "server_id", "gtid", "file", "pos", "row", "thread", "query"):
+        del found[name]
+    own = {n.removeprefix("source."): t for n, t in kept.items() if n.startswith("source.")}
+    place = {n: t for n, t in (event.position or NOTHING).items() if n not in PLACES}
+    found |= {name: bare(text) for name, text in own.items()}
+    found["table"] = source.table
+    return found | {name: bare(text) for name, text in place.items()}
+
+
+def transaction(kept: Mapping[str, str]) -> Any:
+    """A row's place in its transaction, where it was kept."""
+    if "transaction.id" not in kept:
+        return None
+    orders = {name: small(kept.get(f"transaction.{name}")) for name in ORDERS}
+    return {"id": kept["transaction.id"], **orders}
+
+
+def changes_key(event: Event) -> bool:
+    """Whether an update changes the row's key."""
+    before, after = event.before, event.after
+    if event.op != "update" or not event.key or before is None or after is None:
+        return False
+    for name in event.key:
+        if before.get(name) != after.get(name):
+            return True
+    return False
+
+
+def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> Any:
+    """The key's columns; None where there is no key, or the row does not have all of it."""
+    if not event.key:
+        if event.key is not None:
+            lost.append("key")  # that a table has none is said like not knowing it
+        return None
+    try:
+        return {name: row[name] for name in event.key} if row is not None else None
+    except KeyError:
+        lost.append("key")
+        return None
+
+
+def note_incomplete(event: Event, lost: list[str]) -> None:
+    """Count a row of another format that is not whole: no member here says so."""
+    if event.extra is not None and not _INCOMPLETE.isdisjoint(event.extra):
+        lost.append("incomplete")
+
+
+def note(event: Event, lost: list[str], *codes: str) -> None:
+    """Count what a message that is no row has no place for."""
+    has = {
+        "database": event.database,
+        "table": event.table,
+        "event-time": event.event_time,
+        "emit-time": event.emit_time,
+        "event-time-micros": (event.event_time or 0) % 1_000,
+        "emit-time-micros": (event.emit_time or 0) % 1_000,
+    }
+    lost += [code for code in codes if has[code]]
+
+
+# Messages
+
+
+Starts = tuple[bytes, bytes, bytes]
+"""How value and key start, and how both end."""
+NO_SCHEMA: Starts = (b"", b"", b"")
+
+
+def make_starts(event: Event, layout: Layout, source: Source) -> Starts:
+    """The schema blocks of an event."""
+    columns = columns_of(event, layout)
+    table = (source.name, event.database, event.table)
+    placed = is_placed(source)
+    told: tuple[Any, ...] = (table, event.key, source.connector, placed)
+    if columns is not layout.columns:
+        told += (tuple((n, c.head["type"]) for n, c in columns.items()),)
+
+    def make() -> Starts:
+        found = connect_schema.columns(columns, event.key or (), layout.nullable)
+        by_name = {field["field"]: field for field in found}
+        key = [by_name[name] for name in event.key or () if name in by_name]
+        value = connect_schema.envelope(found, table, source.connector, placed)
+        return value, connect_schema.key(key, table), b"}"
+
+    starts: Starts = layout.block(told, make)
+    return starts
+
+
+def finish(start: bytes, message: Any, end: bytes) -> bytes:
+    """A message as Kafka's JSON converter writes it."""
+    return start + jackson_style(to_json(message)) + end
+
+
+def finish_key(starts: Starts, values: Any) -> bytes | None:
+    """A key; None where there is none."""
+    return None if values is None else finish(starts[1], values, starts[2])
+
+
+def make_encoder(dialect: str, options: Options) -> Encode:
+    """An encoder of one dialect."""
+    if dialect != "debezium":
+        refuse_others(dialect, options)
+        return oms_encoder(dialect == "oms", bool(options.schemas_enable))
+    schemas = options.schemas_enable is not False
+    plans = {own: planner(options, schemas, own) for own in (False, True)}
+    source_of = make_source(options.topic_prefix)
+    others = auxiliary(options.topic_prefix, schemas)
+    tombstones = options.tombstones_on_delete
+
+    def encode(event: Event, lost: list[str]) -> list[Record]:
+        if event.kind != "row":
+            return others(event, lost)
+        own = whose(event)
+        kept = NOTHING if own is None else own
+        if own is None:
+            note_incomplete(event, lost)
+        layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
+        writers = writers_of(event, layout)
+        before = None if event.before is None else written(event.before, writers, lost)
+        after = None if event.after is None else written(event.after, writers, lost)
+        source = source_of(event, own)
+        starts = make_starts(event, layout, source) if schemas else NO_SCHEMA
+        emitted = event.emit_time
+        message = Envelope(
+            before,
+            after,
+            source if source.connector in MYSQL_LIKE else with_own_members(source, event, kept),
+            transaction(kept),
+            OPS[event.op or ""],
+            None if emitted is None else emitted // 1_000,
+            emitted,
+            small(kept.get("ts_ns")) or nanos(emitted),
+        )
+        if changes_key(event):
+            lost.append("key-change")
+            return key_change(event, message, starts, tombstones, lost)
+        if event.op == "truncate":
+            return [Record(finish(starts[0], message, starts[2]))]
+        if "key" in kept:
+            key: bytes | None = kept["key"].encode()
+        else:
+            values = key_values(event, before if after is None else after, lost)
+            key = finish_key(starts, values)
+        records = [Record(finish(starts[0], message, starts[2]), key)]
+        # A delete that Debezium wrote has its tombstone behind it in the stream.
+        if event.op == "delete" and own is None and key is not None and tombstones:
+            records.append(Record(None, key))
+        return records
+
+    return encode
+
+
+def key_change(
+    event: Event, message: Envelope, starts: Starts, tombstones: bool, lost: list[str]
+) -> list[Record]:
+    """An update of the key as the connector writes it: a delete, its tombstone, and a create."""
+    before, after = message.before, message.after
+    old, new = key_values(event, before, lost), key_values(event, after, lost)
+    old_key, new_key = finish_key(starts, old), finish_key(starts, new)
+    message.op, message.after = "d", None
+    deleted = finish(starts[0], message, starts[2])
+    message.op, message.before, message.after = "c", None, after
+    records = [Record(deleted, old_key, ((NEW_KEY, finish(b"", new, b"")),))]
+    if tombstones and old_key is not None:
+        records.append(Record(None, old_key))
+    created = finish(starts[0], message, starts[2])
+    records.append(Record(created, new_key, ((OLD_KEY, finish(b"", old, b"")),)))
+    return records
+
+
+def auxiliary(prefix: str | None, schemas: bool) -> Encode:
+    """An encoder of what is no row."""
+    source_of = make_source(prefix)
+
+    def start(block: bytes) -> tuple[bytes, bytes]:
+        return (block, b"}") if schemas else (b"", b"")
+
+    def write(value: tuple[bytes, Any], key: tuple[bytes, Any] | None) -> list[Record]:
+        opened, end = start(value[0])
+        record = Record(finish(opened, value[1], end))
+        if key is None:
+            return [record]
+        opened, end = start(key[0])
+        return [record._replace(key=finish(opened, key[1], end))]
+
+    def schema_change(event: Event, lost: list[str]) -> list[Record]:
+        own = whose(event)
+        kept = own or NOTHING
+        source = source_of(event, own)
+        note(event, lost, "emit-time-micros")
+        changes = kept.get("tableChanges")
+        database = event.database or ""
+        message = SchemaChange(
+            source,
+            millis(event.emit_time),
+            database,
+            kept.get("schemaName"),
+            event.ddl or "",
+            [] if changes is None else json_or(changes, []),
+        )
+        value, key = connect_schema.schema_change(source.connector, is_placed(source))
+        return write((value, message), (key, {"databaseName": database}))
+
+    def heartbeat(event: Event, lost: list[str]) -> list[Record]:
+        own = whose(event)
+        note(event, lost, "database", "table", "event-time", "emit-time-micros")
+        name: str | None = prefix or PREFIX
+        if own is not None:
+            name = own.get("serverName")
+        key = None if name is None else (connect_schema.HEARTBEAT_KEY, {"serverName": name})
+        return write((connect_schema.HEARTBEAT, {"ts_ms": millis(event.emit_time)}), key)
+
+    def boundary(event: Event, lost: list[str]) -> list[Record]:
+        kept = whose(event) or NOTHING
+        note(event, lost, "database", "table", "emit-time", "event-time-micros")
+        id = transaction_id(event)
+        message = Boundary(
+            BOUNDARIES[event.op or ""],
+            id,
+            small(kept.get("event_count")),
+            json_or(kept.get("data_collections"), None),
+            millis(event.event_time),
+        )
+        return write((connect_schema.BOUNDARY, message), (connect_schema.BOUNDARY_KEY, {"id": id}))
+
+    def notification(event: Event) -> list[Record]:
+        kept = whose(event) or NOTHING
+        message = Notification(
+            kept.get("id"),
+            kept.get("type"),
+            kept.get("aggregate_type"),
+            json_or(kept.get("additional_data"), None),
+            None if event.emit_time is None else event.emit_time // 1_000,
+        )
+        return write((connect_schema.NOTIFICATION, message), None)
+
+    def encode(event: Event, lost: list[str]) -> list[Record]:
+        if event.kind == "ddl":
+            return schema_change(event, lost)
+        if event.kind == "heartbeat":
+            return heartbeat(event, lost)
+        if event.kind == "tombstone":
+            return tombstone(event)
+        if event.kind == "marker" and event.op in BOUNDARIES:
+            return boundary(event, lost)
+        if event.kind == "marker" and "aggregate_type" in (whose(event) or NOTHING):
+            return notification(event)
+        return []
+
+    return encode
+
+
+def tombstone(event: Event) -> list[Record]:
+    """A null value, with the key as it came; keys of other formats are not Debezium's."""
+    if event.format not in CONNECT_FORMATS:
+        return []
+    key = (event.extra or NOTHING).get("key")
+    return [Record(None, None if key is None else key.encode())]
+
+
+def transaction_id(event: Event) -> str:
+    """The name of a transaction: its GTID, or where it starts in the binlog.
+
+    >>> transaction_id(Event("marker", "begin", position={"file": "bin.1", "pos": "4"}))
+    'file=bin.1,pos=4'
+    """
+    place = event.position or NOTHING
+    if "file" in place and "pos" in place and not place.keys() & {"id", "gtid"}:
+        return f"file={place['file']},pos={place['pos']}"
+    return place.get("id") or place.get("gtid") or place.get("xid") or ""
+
+
+def json_or(text: str | None, otherwise: Any) -> Any:
+    """A kept object or array, as it was sent."""
+    try:
+        return otherwise if text is None else nested(text)
+    except Lossy:
+        return otherwise
+
+
+# OMS
+
+
+def refuse_others(dialect: str, options: ValueOptions) -> None:
+    """Refuse options that OMS does not have."""
+    common = names(EncodeOptions) | {"schemas_enable"}
+    for told in fields(options):
+        if told.name not in common and getattr(options, told.name) != told.default:
+            raise UsageError(f"option {spelled(told.name)} is Debezium's; OMS does not have it")
+    if options.schemas_enable and dialect != "oms":
+        raise UsageError(f"dialect {dialect} has no schema; leave schemas-enable out")
+
+
+def oms_kept(event: Event) -> Mapping[str, str]:
+    """Who wrote the message: what an OMS said of itself, else its usual words."""
+    if event.format in CONNECT_FORMATS and event.dialect != "debezium":
+        return event.extra or NOTHING
+    return {"connector": OMS_CONNECTOR, "name": OMS, "version": ""}
+
+
+def oms_place(event: Event) -> Any:
+    """The place in the log: OMS's own, or file and offset in its form."""
+    place = event.position or NOTHING
+    if "file" in place and "pos" in place:
+        return f"{place['file']}@{place['pos']}"
+    return place.get("pos", UNSET)
+
+
+def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
+    """OMS's methods Debezium (`wrapped`) and DebeziumFlatten."""
+    plans = {own: oms_planner(own) for own in (False, True)}
+    plain_start, end = (b'{"payload":', b"}") if wrapped else (b"", b"")
+
+    def encode(event: Event, lost: list[str]) -> list[Record]:
+        if event.kind == "heartbeat":
+            return [Record(finish(plain_start, oms_heartbeat(event), end))]
+        if event.kind != "row" or event.op not in OMS_OPS:
+            return []
+        layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
+        writers = writers_of(event, layout)
+        start = oms_start(event, layout) if schemas else plain_start
+        told = oms_kept(event).get
+        source = OmsSource(
+            told("connector", UNSET),
+            oms_place(event),
+            told("name", UNSET),
+            told("version", UNSET),
+            millis(event.event_time),
+            event.database or UNSET,
+            event.table or UNSET,
+        )
+        message = OmsRow(
+            OMS_OPS[event.op],
+            UNSET if event.before is None else written(event.before, writers, lost),
+            source,
+            UNSET if event.after is None else written(event.after, writers, lost),
+            UNSET if event.emit_time is None else event.emit_time // 1_000,
+        )
+        return [Record(finish(start, message, end))]
+
+    return encode
+
+
+def oms_start(event: Event, layout: Layout) -> bytes:
+    """OMS's schema block."""
+    columns = columns_of(event, layout)
+    types = {name: column.head["type"] for name, column in columns.items()}
+    told = None if columns is layout.columns else tuple(types.items())
+    start: bytes = layout.block(told, lambda: connect_schema.oms_envelope(types))
+    return start
+
+
+def oms_heartbeat(event: Event) -> OmsHeartbeat:
+    """OMS: its heartbeat, whose place is a number."""
+    told = oms_kept(event).get
+    place = oms_place(event)
+    source = OmsHeartbeatSource(
+        told("version", UNSET),
+        told("connector", UNSET),
+        told("name", UNSET),
+        millis(event.event_time),
+        event.database or UNSET,
+        event.table or UNSET,
+        place if place is UNSET else bare(place),
+    )
+    emitted = UNSET if event.emit_time is None else event.emit_time // 1_000
+    return OmsHeartbeat(source, "HEARTBEAT", emitted, {}, {})
+
+
+# What is carried
+
+
+ROWS = frozenset({"insert", "before", "database", "table", "bare-values", "emit-time", *VALUES})
+ROWS |= {"event-time", "event-time-millis", "emit-time-millis"}
+OTHERS = frozenset({"ddl", "heartbeat", "transaction", "tombstone"})
+NATIVE = ROWS | OTHERS | {"truncate", "snapshot", "key", "event-time-micros", "emit-time-micros"}
+NATIVE |= {"incomplete", "position.id", *(f"position.{name}" for name in PLACES)}
+
+
+def type_codes(options: ValueOptions) -> frozenset[str]:
+    """What the schema block says of types."""
+    if options.schemas_enable is False:
+        return frozenset()
+    propagated = {"type-details"} if options.column_propagate_source_type else set()
+    return frozenset({"types", *propagated})
+
+
+def carries(dialect: str, options: Options) -> frozenset[str]:
+    """What a dialect has a place for."""
+    if dialect == "debezium":
+        return NATIVE | type_codes(options)
+    found = ROWS | {"heartbeat", "position.pos", "position.file"}
+    return found | {"types"} if options.schemas_enable else found
+
+
+ENCODING = Encoding(
+    Options,
+    make_encoder,
+    carries,
+    producer="kafka",
+    fullest={"column_propagate_source_type": True},
+)
