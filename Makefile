@@ -23,6 +23,9 @@ demo: $(STAMP)  ## Decode a shop's change feed from every dialect and show that 
 test: $(STAMP)  ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+interop: $(STAMP)  ## Check with Flink that it reads what is encoded, and that its own messages are read
+	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)
+
 lint: $(STAMP)  ## Check format, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -32,10 +35,10 @@ format: $(STAMP)  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## Measure decoding beside Spark's floor and Flink
+bench: $(STAMP)  ## Measure decoding and conversion beside Spark's floor and Flink
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test interop lint format bench clean

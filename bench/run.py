@@ -173,7 +173,8 @@ def bars(figures: Figures) -> list[Bar]:
 def summary(judged: list[tuple[str, Bar]], count: int) -> str:
     """The bars that do not hold, and how a run of fewer messages is to be read."""
     short = [f"{name} {bar}" for name, bar in judged if not bar.holds]
-    text = "Bars: " + ("; ".join(short) + "; the others hold." if short else "all hold.")
+    rest = "; the others hold." if len(short) < len(judged) else "."
+    text = "Bars: " + ("; ".join(short) + rest if short else "all hold.")
     if count < MESSAGES:
         text += (
             f" This is a trial of {count:,} messages: job start-up weighs more than in a run of"

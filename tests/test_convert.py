@@ -53,9 +53,7 @@ def test_convert_prints_to_standard_output(feed: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.parquet", "out"])
-def test_convert_writes_parquet_with_kafkas_columns(
-    feed: Path, tmp_path: Path, name: str
-) -> None:
+def test_convert_writes_parquet_with_kafkas_columns(feed: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     run("convert", "--to", "open-protocol", str(feed), str(out), "--option", "partition-num=3")
     table = pq.read_table(out)

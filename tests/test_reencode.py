@@ -118,9 +118,7 @@ def members(message: bytes | None, path: str = "") -> dict[str, Any]:
     if message.lstrip()[:1] not in (b"{", b'"', b"["):
         return framed(message, path)
     text = escape_control_characters(message).decode()
-    return dict(
-        leaves(json.loads(text, parse_float=Digits, parse_int=Digits, strict=False), path)
-    )
+    return dict(leaves(json.loads(text, parse_float=Digits, parse_int=Digits, strict=False), path))
 
 
 def framed(message: bytes, path: str) -> dict[str, Any]:

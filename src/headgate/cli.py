@@ -282,7 +282,11 @@ def check_folders(out: str | None, errors: str | None) -> None:
 @timezone_flag
 @option_flag
 @click.option(
-    "--from-option", "from_options", multiple=True, callback=option_pairs, metavar="K=V",
+    "--from-option",
+    "from_options",
+    multiple=True,
+    callback=option_pairs,
+    metavar="K=V",
     help="An option of the format that is read.",
 )
 @click.option("--report", is_flag=True, help="Say what could not be carried, and how often.")
@@ -317,9 +321,7 @@ def convert(
     text = is_text(target, Encoder(to, **writing))
     files = expand([source])
     check_folders(None if target == STDIN else target, errors)
-    work = partial(
-        converted, format=format, options=reading, target=to, target_options=writing
-    )
+    work = partial(converted, format=format, options=reading, target=to, target_options=writing)
     if on_spark([source], files, master):
         if target == STDIN:
             raise UsageError("input that goes through Spark is written to a directory; name OUT")

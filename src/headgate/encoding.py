@@ -10,12 +10,17 @@ import msgspec
 from headgate.dispatch import DispatchError, partitioner
 from headgate.errors import UsageError
 from headgate.event import Event, Record, Types
-from headgate.formats import Encoding, load, split
+from headgate.formats import Encoding, decoder, load, split
 from headgate.formats.encoders.common import Plans, is_numbered
 from headgate.loss import NUMBERS, PLACE, PRESENT, SENTENCES, Loss, checks, kind_of, strongest
 from headgate.mysql_types import parse_type
-from headgate.options import EncodeOptions, build
+from headgate.options import EncodeOptions, build, names
 from headgate.schemas import Schemas
+from headgate.specimens import DATABASE, SCHEMA, TABLE, TOPIC, specimens
+
+
+IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
+"""What is not lost where a schema tells it."""
 
 
 class Encoded(NamedTuple):
@@ -38,6 +43,7 @@ class Encoder:
 
     def __init__(self, spec: str, **options: Any) -> None:
         self.name, dialect, self.encoding = target(spec)
+        self.dialect = dialect
         told = build(self.encoding.options, options)
         carried = self.encoding.carries(dialect, told)
         self.carried = carried
@@ -56,29 +62,33 @@ class Encoder:
     def __call__(self, event: Event) -> Encoded:
         """Encode one event."""
         kind = kind_of(event)
-        if kind == "ddl":
-            self.schemas.learn(event)
-            self.informed = True
-        elif kind == "row":
-            if self.informed:
-                event = msgspec.structs.replace(event)
-                self.schemas.complete(event)
-        elif kind == "invalid":
+        own = event.format == self.name
+        if kind == "invalid":
             return Encoded([], [], event.error or ("invalid", "the event is invalid"))
         lost: list[str] = []
-        if kind != "row" and kind not in self.carried and event.format != self.name:
-            if kind != "truncate" or "ddl" not in self.carried:
-                return self.judge([], [kind])
-            event, lost = truncation(event), [kind]
+        if kind != "row":
+            if kind == "ddl":
+                self.schemas.learn(event)
+                self.informed = True
+            if kind not in self.carried and not own:
+                if kind != "truncate" or "ddl" not in self.carried:
+                    return self.judge([], [kind])
+                event, lost = truncation(event), [kind]
         lost += [code for code, present in self.checks if present(event)]
-        if self.details and event.types is not None and self.details(event.types):
-            lost.append("type-details")
-        if self.labels and event.types is not None and is_numbered(event):
-            lost += ["enum-labels"] * unlabelled(event, self.labels(event.types))
         if event.position is not None and self.misplaces(event):
             lost.append("position")
-        if event.format != self.name and PRESENT["extra"](event):
+        if not (own and event.dialect == self.dialect) and PRESENT["extra"](event):
             lost.append("extra")
+        if event.types is not None and not own and self.details and self.details(event.types):
+            lost.append("type-details")
+        if self.informed:
+            if kind == "row":
+                event = msgspec.structs.replace(event)
+                self.schemas.complete(event)
+            if lost and self.schemas.table(event.database, event.table):
+                lost = [code for code in lost if code not in IN_A_SCHEMA]
+        if self.labels and event.types is not None and is_numbered(event):
+            lost += ["enum-labels"] * unlabelled(event, self.labels(event.types))
         records = self.encode(event, lost)
         if not records:
             return self.judge([], [kind])
@@ -167,9 +177,7 @@ def topic_template(template: str | None) -> Callable[[Event], str | None]:
     fixed = template.replace("{schema}", "{database}")
     if fixed == parts:
         return lambda _: template
-    return lambda e: fixed.replace("{database}", e.database or "").replace(
-        "{table}", e.table or ""
-    )
+    return lambda e: fixed.replace("{database}", e.database or "").replace("{table}", e.table or "")
 
 
 class Packed(NamedTuple):
@@ -180,9 +188,7 @@ class Packed(NamedTuple):
     event: int
 
 
-def packed(
-    encoder: Encoder, encoded: Iterable[tuple[int, Event, Encoded]]
-) -> Iterator[Packed]:
+def packed(encoder: Encoder, encoded: Iterable[tuple[int, Event, Encoded]]) -> Iterator[Packed]:
     """The messages of encoded events, rows of one table joined where the format does that."""
     packer = encoder.packer
     if packer is None:
@@ -243,29 +249,26 @@ def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Lo
     """What converting from one format to another cannot carry.
 
     `from_` and `to` are `name` or `name:dialect`; `schema` says that a table schema will be given;
-    the options are those of the target.
+    the options are those of the target. The answer is not a table kept by hand: specimens of every
+    kind and type are written in the one format, read, and written in the other.
 
     >>> [loss.code for loss in losses("canal-json", "canal-json:tencent")]
     ['statement', 'key', 'types', 'position']
     """
-    from_name, from_dialect, source = target(from_)
-    to_name, to_dialect, sink = target(to)
-    had = source.carries(from_dialect, build(source.options, source.fullest))
-    carried = sink.carries(to_dialect, build(sink.options, options))
-    codes = {code for code in SENTENCES if code in had and code not in carried}
-    if schema:
-        codes -= {"key", "types", "type-details", "bare-values"}
-    elif (NUMBERS in had) != (NUMBERS in carried) and "type-details" not in had:
-        codes.add("enum-labels")
-    if "before" in carried and "before" not in had:
-        codes.add("before-unknown")
-    if from_name != to_name:
-        codes.add("extra")
-    places = sorted(c.removeprefix(PLACE) for c in had - carried if c.startswith(PLACE))
-    if places:
-        codes.add("position")
-    names = f": {', '.join(places)}"
+    name, dialect, source = target(from_)
+    known = {"schema": SCHEMA} if schema else {}
+    unnamed = {"database": DATABASE, "table": TABLE}  # where no message names them
+    told = {n: v for n, v in unnamed.items() if n in names(load(name).options)}
+    read = decoder(f"{name}:{dialect}", **known, **told)
+    encoder = Encoder(to, **options, **known)
+    met = {
+        code
+        for written in ({}, source.fullest.get(dialect, {}))
+        for specimen in specimens(name, dialect)
+        for record in Encoder(from_, **written)(specimen).records
+        for event in read(record.key, record.value, TOPIC)
+        for code in encoder(event).lost
+    }
     return [
-        Loss(code, SENTENCES[code] + (names if code == "position" else ""))
-        for code in strongest(code for code in SENTENCES if code in codes)
+        Loss(code, SENTENCES[code]) for code in strongest(code for code in SENTENCES if code in met)
     ]

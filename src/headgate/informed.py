@@ -110,5 +110,3 @@ def from_oms(types: Types | None) -> Columns:
         for name, told in (types or {}).items()
         if told.mysql and (c := oms_values.converter(told.mysql))
     ]
-
-

@@ -59,9 +59,10 @@ VALUES = {
     "float-digits": "FLOAT or DOUBLE is written with other digits",
     "before-unknown": "the row before an update is not known; it is written as if nothing changed",
     "key-change": "an update of the primary key is written as a delete and an insert",
+    "deleted-row": "of a deleted row only the key is written",
     "null-columns": "NULL cannot be told from a column that is not there",
-    "types-guessed": "a column's type is not known: it is written as VARCHAR, or as the number that "
-    "its value looks like; give a schema",
+    "types-guessed": "a column's type is not known: it is written as VARCHAR, or as the number "
+    "that its value looks like; give a schema",
     "key-unknown": "the primary key is not known; it is written as if there were none; "
     "give a schema",
     "commit-ts-unknown": "the commit number is not known; the time of the change stands for it",
@@ -134,7 +135,6 @@ PRESENT: dict[str, Callable[[Event], object]] = {
     "emit-time": lambda e: e.emit_time is not None,
     "emit-time-millis": lambda e: e.emit_time is not None and e.emit_time % 1_000_000,
     "emit-time-micros": lambda e: e.emit_time is not None and e.emit_time % 1_000,
-    "position": lambda e: e.position,
     "bare-values": lambda e: (
         e.types is None and e.extra is not None and not HINTS.isdisjoint(e.extra)
     ),

@@ -26,9 +26,7 @@ SPATIAL = (
 FAMILIES = (
     dict.fromkeys(INTEGERS, "integer")
     | dict.fromkeys(STRINGS, "string")
-    | dict.fromkeys(
-        ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "binary"
-    )
+    | dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "binary")
     | dict.fromkeys(SPATIAL, "spatial")
     | {
         name: name

@@ -29,8 +29,7 @@ FILES = sorted(
     for path in FEED.iterdir()
     if path.suffix in (".jsonl", ".parquet") and not path.name.startswith("debezium-smt")
 )
-COLUMNS = {table: columns for table, columns in TABLES.items()}
-COLUMNS["customers"] |= dict([ADDED])
+COLUMNS = TABLES | {"customers": TABLES["customers"] | dict([ADDED])}
 SCHEMA = "\n".join(
     f"CREATE TABLE shop.{table} ("
     + ", ".join(f"{name} {type_}" for name, type_ in columns.items())
@@ -100,7 +99,7 @@ def test_converted_feed_reads_as_the_story(
     by_file = {
         file: [row[:-1] for row in found if str(row[-1]).endswith("/" + file)] for file in FILES
     }
-    wrong = {file: differences(wanted, rows, columns) for file, rows in by_file.items()}
+    wrong = {file: differences(wanted, rows, columns)[:3] for file, rows in by_file.items()}
 
-    assert {} == {file: found for file, found in wrong.items() if found}
+    assert [] == [(file, *found) for file, found in wrong.items() if found]
     assert dict.fromkeys(FILES, len(wanted)) == {file: len(rows) for file, rows in by_file.items()}

@@ -119,7 +119,7 @@ def test_flink_reads_every_type(flink: Flink, tmp_path: Path, name: str) -> None
     found = read(flink, tmp_path / "messages.jsonl", target, target.readings)
     wanted = expected(events, target.readings, target.splits_key_changes)
 
-    assert differences(wanted, found, target.readings) == []
+    assert [] == differences(wanted, found, target.readings)[:10]
     assert len(wanted) == len(found)
 
 

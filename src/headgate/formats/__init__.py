@@ -68,8 +68,8 @@ class Encoding:
     """Makes, from the options, what joins the messages of several rows into one."""
     binary: bool = False
     """Whether a message cannot be a line of text."""
-    fullest: Mapping[str, Any] = field(default_factory=dict)
-    """Options with which a producer may have written more than with the default ones."""
+    fullest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By dialect: options with which a producer writes more than with the default ones."""
 
 
 @dataclass(frozen=True)

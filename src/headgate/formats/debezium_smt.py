@@ -15,10 +15,18 @@ import msgspec
 from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed, debezium
+from headgate.formats.encoders.debezium_smt import ENCODING
 from headgate.formats.parts.connect_columns import ValueOptions
 from headgate.formats.parts.connect_values import planner
 from headgate.formats.parts.debezium_auxiliary import shape
-from headgate.formats.parts.debezium_source import WRAPPER, Times, flag, key_names, moment
+from headgate.formats.parts.debezium_source import (
+    WRAPPER,
+    Times,
+    flag,
+    key_names,
+    key_text,
+    moment,
+)
 from headgate.formats.parts.debezium_source import tombstone as null_value
 from headgate.memo import Memo
 from headgate.options import option
@@ -129,12 +137,16 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         convert(row, plan.converters)
         numbers: list[str] = []
         booleans: list[str] = []
+        nested: list[str] = []
         if to_text(row, numbers, booleans):
+            nested = debezium.nested_names(row)
             exact_nested(row, parse(members, payload))
         if told.get(DELETED).__class__ is bool:
             booleans.append(DELETED)
         if schema == debezium.NO_SCHEMA:
-            extra |= noted(numbers, booleans)
+            extra |= noted(numbers, booleans, nested)
+        if event.key is not None and debezium.lacks(row, event.key):
+            extra |= key_text(key)
         operate(event, row, told, extra)
         if layout.timed or layout.placed:
             describe_times(event, told)
@@ -224,9 +236,9 @@ def operate(event: Event, row: dict[str, Any], told: dict[str, Any], extra: dict
     event.op, event.after = op, row
 
 
-def noted(numbers: list[str], booleans: list[str]) -> dict[str, str]:
-    """Which columns of a row without types came as bare numbers and as true/false."""
-    found = (("numbers", numbers), ("booleans", booleans))
+def noted(numbers: list[str], booleans: list[str], nested: list[str]) -> dict[str, str]:
+    """Which columns of a row without types came as bare numbers, true/false, objects or arrays."""
+    found = (("numbers", numbers), ("booleans", booleans), ("nested", nested))
     return {name: _json(columns).decode() for name, columns in found if columns}
 
 
@@ -288,4 +300,5 @@ FORMAT = Format(
     decoder=make_decoder,
     recognises=recognises,
     kinds="rows, tombstones, and what the transform lets pass",
+    encoding=ENCODING,
 )

@@ -131,7 +131,7 @@ MEMBERS = {field.encode_name for field in msgspec.structs.fields(Wire)}
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
-    plan_of = planner(options.columns)
+    plan_of = planner(options.columns, options.schema)
     lean = options.lean
     to_utc = values.utc(options.timezone)
 

@@ -709,6 +709,7 @@ def ticdc_others(options: Options) -> Callable[[Event], TicdcOther | None]:
 
 ROWS = frozenset({"insert", "before", "database", "table", "event-time", "event-time-millis"})
 ROWS |= {"emit-time", "emit-time-millis", *VALUES}
+ROWS -= {"before-unknown"}
 TYPED = frozenset({"key", "types"})
 
 
@@ -719,7 +720,7 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
             ROWS | TYPED | {"type-details", "ddl", "ddl-op", "statement", "position.gtid", NUMBERS}
         )
     if dialect == "oms":
-        return ROWS | TYPED | {"ddl", "ddl-op", "heartbeat"}
+        return ROWS - {"float-digits"} | TYPED | {"ddl", "ddl-op", "heartbeat"}
     if dialect == "tencent":
         return ROWS - {"float-digits"} | {"ddl", "ddl-op", "bare-values"}
     found = ROWS | TYPED | {"ddl", "ddl-op", NUMBERS}
@@ -735,5 +736,5 @@ ENCODING = Encoding(
     make_encoder,
     carries,
     producer="canal",
-    fullest={"enable_tidb_extension": True, "content_compatible": True},
+    fullest={"ticdc": {"enable_tidb_extension": True, "content_compatible": True}},
 )

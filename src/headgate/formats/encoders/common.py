@@ -224,9 +224,7 @@ def long_escapes(message: bytes) -> bytes:
     """
     if b"\\b" not in message and b"\\f" not in message:
         return message
-    return _SHORT.sub(
-        lambda m: {b"\\b": b"\\u0008", b"\\f": b"\\u000c"}.get(m[0], m[0]), message
-    )
+    return _SHORT.sub(lambda m: {b"\\b": b"\\u0008", b"\\f": b"\\u000c"}.get(m[0], m[0]), message)
 
 
 def jackson_style(message: bytes) -> bytes:

@@ -7,7 +7,15 @@ from typing import Any
 
 from headgate.event import ColumnType, Event, Image, Types
 from headgate.formats.encoders import oms_values
-from headgate.formats.encoders.common import Plans, Writers, boolean, hinted, name_list
+from headgate.formats.encoders.common import (
+    Plans,
+    Write,
+    Writers,
+    boolean,
+    hinted,
+    name_list,
+    written,
+)
 from headgate.formats.encoders.connect_values import (
     NULLABLE,
     TEXT,
@@ -19,6 +27,7 @@ from headgate.formats.encoders.connect_values import (
     nested,
     plain,
 )
+from headgate.loss import HINTS
 from headgate.memo import MOST_PLANS
 from headgate.mysql_types import parse_type
 
@@ -27,6 +36,7 @@ MOST_FRACTION = 30
 INT64 = range(-(2**63), 2**63)
 LONG, DOUBLE, BOOLEAN = plain("int64"), plain("double"), plain("boolean")
 NOTHING: Mapping[str, str] = {}
+Row = dict[str, Any]
 
 
 class Layout:
@@ -50,9 +60,6 @@ class Layout:
                 self.blocks.clear()
             found = self.blocks[told] = make()
         return found
-
-
-NO_LAYOUT = Layout({}, {})
 
 
 class Plan:
@@ -89,11 +96,17 @@ class Plan:
         """The layout of an event."""
         if self.only is not None:
             return self.only
-        images = [image for image in (event.before, event.after) if image]
-        if not images:
-            return NO_LAYOUT
-        digits = (max(fraction_digits(i.get(n)) for i in images) for n in self.measured)
-        return self.layout(tuple(min(count, MOST_FRACTION) for count in digits))
+        found = []
+        before, after = event.before, event.after
+        for name in self.measured:
+            text = after.get(name) if after is not None else None
+            digits = fraction_digits(text) if text is not None else 0
+            if before is not None:
+                old = before.get(name)
+                if old is not None and old != text:
+                    digits = max(digits, fraction_digits(old))
+            found.append(digits if digits < MOST_FRACTION else MOST_FRACTION)
+        return self.layout(tuple(found))
 
 
 def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types | None], Plan]:
@@ -138,19 +151,37 @@ def oms_column(told: ColumnType, own: bool) -> Column:
     return plain(wire, oms_values.writer("Debezium", type_))
 
 
+def images_of(event: Event, layout: Layout, lost: list[str]) -> tuple[Row | None, Row | None]:
+    """The row before and after, as JSON values."""
+    before, after = event.before, event.after
+    writers = writers_of(event, layout)
+    if before is None:
+        return None, None if after is None else written(after, writers, lost)
+    if after is None:
+        return written(before, writers, lost), None
+    lossless = len(lost)
+    new = written(after, writers, lost)
+    if len(lost) > lossless:
+        return written(before, writers, lost), new
+    old: Row = before.copy()
+    rest: list[tuple[str, Write]] = []
+    for name, write in writers:  # most of an update's columns have not changed
+        text = old.get(name)
+        if text is not None:
+            if text == after.get(name):
+                old[name] = new[name]
+            else:
+                rest.append((name, write))
+    return written(old, rest, lost) if rest else old, new
+
+
 def writers_of(event: Event, layout: Layout) -> Writers:
     """The writers of an event: those of its types, then those of columns that came bare."""
     extra = event.extra
-    if not extra:
+    if extra is None or HINTS.isdisjoint(extra):
         return layout.writers
-    more = hinted(extra)
-    if "nested" in extra:
-        more = [*more, *((n, nested) for n in name_list(extra["nested"]))]
-    if not more:
-        return layout.writers
-    if layout.columns:
-        more = [(n, w) for n, w in more if n not in layout.columns]
-    return [*layout.writers, *more]
+    more = [*hinted(extra), *((n, nested) for n in name_list(extra.get("nested")))]
+    return [*layout.writers, *((n, w) for n, w in more if n not in layout.columns)]
 
 
 def columns_of(event: Event, layout: Layout) -> Mapping[str, Column]:
@@ -163,10 +194,7 @@ def columns_of(event: Event, layout: Layout) -> Mapping[str, Column]:
     extra = event.extra or NOTHING
     guessed = [(n, number_column(n, images)) for n in name_list(extra.get("numbers"))]
     guessed += [(n, BOOLEAN) for n in name_list(extra.get("booleans"))]
-    for name, column in guessed:
-        if name in found and name not in known:
-            found[name] = column
-    return found
+    return found | {n: c for n, c in guessed if n in found and n not in known}
 
 
 def number_column(name: str, images: list[Image]) -> Column:

@@ -9,7 +9,9 @@ from typing import Any
 from headgate.formats.encoders.common import jackson_style, to_json
 from headgate.formats.encoders.connect_values import Column
 
-SNAPSHOT_WORDS = "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"
+SNAPSHOT_WORDS = (
+    "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"
+)
 COMMON = "io.debezium.connector.common."
 HISTORY = "io.debezium.connector.schema."
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from binascii import b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from struct import unpack_from
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,7 +31,7 @@ EPOCH_DAY = date(1970, 1, 1).toordinal()
 MOST_DIGITS = 2_000
 CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
 """After so many years the calendar repeats."""
-_DATE = re.compile(r"(\d{4,7})-(\d\d)-(\d\d)", re.ASCII)
+_DATE = re.compile(r"(-?\d{4,7})-(\d\d)-(\d\d)", re.ASCII)
 _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)", re.ASCII)
 _DECIMAL = re.compile(r"(-?)(\d+)(?:\.(\d+))?", re.ASCII)
 
@@ -72,7 +73,7 @@ class Column(NamedTuple):
 
     write: Write | None
     head: dict[str, Any]
-    tail: dict[str, Any] = {}
+    tail: Mapping[str, Any] = MappingProxyType({})
 
     def field(self, name: str, optional: bool) -> dict[str, Any]:
         """The column as a field of a struct.
@@ -123,13 +124,14 @@ def is_measured(type_: MySqlType, options: ValueOptions) -> bool:
     return type_.family in ("decimal", "datetime")
 
 
-def fraction_digits(text: str | None) -> int:
+def fraction_digits(text: str) -> int:
     """The number of digits after the point.
 
-    >>> fraction_digits("7.90"), fraction_digits(None)
+    >>> fraction_digits("7.90"), fraction_digits("7")
     (2, 0)
     """
-    return len(text.partition(".")[2]) if text else 0
+    point = text.find(".")
+    return len(text) - point - 1 if point >= 0 else 0
 
 
 def column(
@@ -150,7 +152,7 @@ def column(
     if not options.column_propagate_source_type:
         return found
     parameters = found.tail.get("parameters", {}) | source_parameters(told.mysql or "", known)
-    return found._replace(tail=found.tail | {"parameters": parameters})
+    return found._replace(tail={**found.tail, "parameters": parameters})
 
 
 def _column(
@@ -183,8 +185,9 @@ def _column(
         return POINT if type_.base == "point" else GEOMETRY
     if family in ("enum", "set"):
         name = DATA + ("Enum" if family == "enum" else "EnumSet")
-        allowed = {"allowed": ",".join(type_.labels)} if type_.labels else {}
-        return named("string", name, **allowed)
+        if not type_.labels:
+            return named("string", name)
+        return named("string", name, allowed=",".join(type_.labels))
     return OTHERS.get(family, TEXT)
 
 
@@ -270,20 +273,27 @@ def decimal_bytes(scale: int) -> Write:
     """
 
     def write(text: str) -> str:
-        match = _DECIMAL.fullmatch(text)
-        if not match or len(text) > MOST_DIGITS:
-            raise Lossy("misfit", text)
-        sign, head, fraction = match.groups("")
+        head, _, fraction = text.partition(".")
         if len(fraction) != scale:
             if len(fraction) > scale:
                 raise Lossy("misfit", text)
             fraction = fraction.ljust(scale, "0")
-        unscaled = int(sign + head + fraction)
+        digits = head + fraction
+        if not (digits.isdigit() or is_negative(digits)) or not digits.isascii():
+            raise Lossy("misfit", text)
+        if len(digits) > MOST_DIGITS:
+            raise Lossy("misfit", text)
+        unscaled = int(digits)
         bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
         held = unscaled.to_bytes(bits // 8 + 1, "big", signed=True)
         return b2a_base64(held, newline=False).decode()
 
     return write
+
+
+def is_negative(text: str) -> bool:
+    """Whether text is digits behind a minus sign."""
+    return text[:1] == "-" and text[1:].isdigit()
 
 
 def big_number(text: str) -> Any:
@@ -304,7 +314,7 @@ def as_double(text: str) -> Any:
     match = _DECIMAL.fullmatch(text)
     if not match or len(text) > MOST_DIGITS:
         raise Lossy("misfit", text)
-    sign, head, fraction = match.groups("")
+    _, head, fraction = match.groups("")
     nearest = Raw(java_double(float(text)).encode())
     significant = (head + fraction).strip("0")
     if len(significant) > 15 and float_digits(float(text)) != significant:
@@ -592,7 +602,15 @@ def iso_datetime(zero: str | None) -> Write:
     '2018-06-20T13:37:03.50Z'
     """
 
+    fromisoformat = datetime.fromisoformat
+
     def write(text: str) -> str:
+        if text[10:11] == " " and text[4:5] == "-" and text[19:20] in (".", ""):  # the usual one
+            try:
+                if len(text) > 18 and fromisoformat(text).tzinfo is None:
+                    return f"{text[:10]}T{text[11:]}Z"
+            except ValueError:
+                pass
         if since_epoch(text) is None:
             raise no_time(text, zero)
         return f"{text.replace(' ', 'T', 1)}Z"

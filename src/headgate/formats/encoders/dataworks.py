@@ -233,6 +233,7 @@ CARRIED = frozenset({"insert", "before", "database", "table", "key", "types", "b
 CARRIED |= {"commit-ts", "event-time", "event-time-millis", "event-time-micros"}
 CARRIED |= {"emit-time", "emit-time-millis", "emit-time-micros"}
 CARRIED |= {"ddl", "ddl-op", "heartbeat", "transaction", *VALUES}
+CARRIED -= {"float-digits"}
 CARRIED |= {"position.checkpointTime", "position.scn"}
 
 

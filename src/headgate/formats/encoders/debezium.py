@@ -7,25 +7,25 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from headgate.errors import UsageError
 from headgate.event import Event, Record
 from headgate.formats import Encode, Encoding
 from headgate.formats.encoders import connect_schema
-from headgate.formats.encoders.common import jackson_style, to_json, written
+from headgate.formats.encoders.common import jackson_style, to_json
 from headgate.formats.encoders.connect_rows import (
     INT64,
     NOTHING,
     Layout,
     columns_of,
+    images_of,
     oms_planner,
     planner,
-    writers_of,
 )
 from headgate.formats.encoders.connect_values import ValueOptions, nested
 from headgate.formats.parts.debezium_source import MYSQL_LIKE
-from headgate.loss import INCOMPLETE, VALUES, Lossy
+from headgate.loss import HINTS, INCOMPLETE, VALUES, Lossy
 from headgate.options import EncodeOptions, names, option, spelled
 
 VERSION, CONNECTOR, PREFIX = "3.6.1.Final", "mysql", "headgate"
@@ -170,9 +170,10 @@ def small(text: str | None) -> int | None:
     >>> small("154"), small("553132@1668496109")
     (154, None)
     """
-    if text is None or not (text.isascii() and text.isdigit() and len(text) < 19):
+    if text is None or not (text.isascii() and text.isdigit() and len(text) < 20):
         return None
-    return int(text)
+    found = int(text)
+    return found if found in INT64 else None
 
 
 def bare(text: str) -> Any:
@@ -191,13 +192,19 @@ def nanos(micros: int | None) -> int | None:
     >>> nanos(7), nanos(2**62)
     (7000, None)
     """
-    found = None if micros is None else micros * 1_000
-    return found if found in INT64 else None
+    if micros is None or micros * 1_000 not in INT64:
+        return None
+    return micros * 1_000
 
 
 def millis(micros: int | None) -> int:
     """Milliseconds of a time that has to be there; 0 where it is not known."""
     return (micros or 0) // 1_000
+
+
+def thousandth(micros: int | None) -> int | None:
+    """Milliseconds of a time that may be unknown."""
+    return None if micros is None else micros // 1_000
 
 
 def whose(event: Event) -> Mapping[str, str] | None:
@@ -212,9 +219,14 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
 
     def source(event: Event, kept: Mapping[str, str] | None) -> Source:
         time = event.event_time or 0
-        place = event.position or NOTHING
         told = (kept or NOTHING).get
         usual = "true" if kept is None and event.op == "snapshot" else "false"
+        sequence = server_id = gtid = file = pos = row = thread = None
+        if event.position is not None:
+            place = event.position.get
+            sequence, gtid, file = place("sequence"), place("gtid"), place("file")
+            server_id, pos = small(place("server_id")), small(place("pos"))
+            row, thread = small(place("row")), small(place("thread"))
         return Source(
             told("version", VERSION),
             told("connector", CONNECTOR),
@@ -222,16 +234,16 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
             time // 1_000,
             told("snapshot", usual),
             event.database or "",
-            place.get("sequence"),
+            sequence,
             time,
             nanos(time),
             event.table,
-            small(place.get("server_id")),
-            place.get("gtid"),
-            place.get("file"),
-            small(place.get("pos")),
-            small(place.get("row")),
-            small(place.get("thread")),
+            server_id,
+            gtid,
+            file,
+            pos,
+            row,
+            thread,
             told("query"),
         )
 
@@ -269,10 +281,7 @@ def changes_key(event: Event) -> bool:
     before, after = event.before, event.after
     if event.op != "update" or not event.key or before is None or after is None:
         return False
-    for name in event.key:
-        if before.get(name) != after.get(name):
-            return True
-    return False
+    return [before.get(name) for name in event.key] != [after.get(name) for name in event.key]
 
 
 def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> Any:
@@ -288,10 +297,13 @@ def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> 
         return None
 
 
-def note_incomplete(event: Event, lost: list[str]) -> None:
-    """Count a row of another format that is not whole: no member here says so."""
-    if event.extra is not None and not _INCOMPLETE.isdisjoint(event.extra):
-        lost.append("incomplete")
+def note_foreign(event: Event, format: str, lost: list[str]) -> None:
+    """Count what a row of another producer has, and no member here says."""
+    if event.extra is not None:
+        if not _INCOMPLETE.isdisjoint(event.extra):
+            lost.append("incomplete")
+        if event.format == format and not event.extra.keys() <= HINTS:
+            lost.append("extra")  # that of other formats is counted by whoever calls
 
 
 def note(event: Event, lost: list[str], *codes: str) -> None:
@@ -362,11 +374,11 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         own = whose(event)
         kept = NOTHING if own is None else own
         if own is None:
-            note_incomplete(event, lost)
+            note_foreign(event, "debezium", lost)
+            if event.position and small(event.position.get("pos", "0")) is None:
+                lost.append("position")  # OMS's place in the log is no offset
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
-        writers = writers_of(event, layout)
-        before = None if event.before is None else written(event.before, writers, lost)
-        after = None if event.after is None else written(event.after, writers, lost)
+        before, after = images_of(event, layout, lost)
         source = source_of(event, own)
         starts = make_starts(event, layout, source) if schemas else NO_SCHEMA
         emitted = event.emit_time
@@ -376,7 +388,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             source if source.connector in MYSQL_LIKE else with_own_members(source, event, kept),
             transaction(kept),
             OPS[event.op or ""],
-            None if emitted is None else emitted // 1_000,
+            thousandth(emitted),
             emitted,
             small(kept.get("ts_ns")) or nanos(emitted),
         )
@@ -479,7 +491,7 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
             kept.get("type"),
             kept.get("aggregate_type"),
             json_or(kept.get("additional_data"), None),
-            None if event.emit_time is None else event.emit_time // 1_000,
+            thousandth(event.emit_time),
         )
         return write((connect_schema.NOTIFICATION, message), None)
 
@@ -540,19 +552,27 @@ def refuse_others(dialect: str, options: ValueOptions) -> None:
         raise UsageError(f"dialect {dialect} has no schema; leave schemas-enable out")
 
 
-def oms_kept(event: Event) -> Mapping[str, str]:
-    """Who wrote the message: what an OMS said of itself, else its usual words."""
-    if event.format in CONNECT_FORMATS and event.dialect != "debezium":
-        return event.extra or NOTHING
-    return {"connector": OMS_CONNECTOR, "name": OMS, "version": ""}
+def of_oms(event: Event) -> bool:
+    """Whether OMS wrote the message."""
+    return event.format in CONNECT_FORMATS and event.dialect not in ("debezium", None)
 
 
-def oms_place(event: Event) -> Any:
-    """The place in the log: OMS's own, or file and offset in its form."""
-    place = event.position or NOTHING
-    if "file" in place and "pos" in place:
-        return f"{place['file']}@{place['pos']}"
-    return place.get("pos", UNSET)
+def oms_words(event: Event) -> tuple[Any, Any, Any, Any]:
+    """Who wrote the message, and its place in the log, which is OMS's own: connector, name,
+    version, pos."""
+    if not of_oms(event):
+        return OMS_CONNECTOR, OMS, "", UNSET
+    told = (event.extra or NOTHING).get
+    place = (event.position or NOTHING).get("pos", UNSET)
+    return told("connector", UNSET), told("name", UNSET), told("version", UNSET), place
+
+
+def note_oms(event: Event, lost: list[str]) -> None:
+    """Count what OMS does not say of others' events; its own place in the log it does say."""
+    if not of_oms(event):
+        note_foreign(event, "debezium", lost)
+    elif "position" in lost and (event.position or NOTHING).keys() == {"pos"}:
+        lost.remove("position")
 
 
 def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
@@ -561,28 +581,29 @@ def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
     plain_start, end = (b'{"payload":', b"}") if wrapped else (b"", b"")
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
+        note_oms(event, lost)
         if event.kind == "heartbeat":
             return [Record(finish(plain_start, oms_heartbeat(event), end))]
         if event.kind != "row" or event.op not in OMS_OPS:
             return []
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
-        writers = writers_of(event, layout)
+        before, after = images_of(event, layout, lost)
         start = oms_start(event, layout) if schemas else plain_start
-        told = oms_kept(event).get
+        connector, name, version, pos = oms_words(event)
         source = OmsSource(
-            told("connector", UNSET),
-            oms_place(event),
-            told("name", UNSET),
-            told("version", UNSET),
+            connector,
+            pos,
+            name,
+            version,
             millis(event.event_time),
             event.database or UNSET,
             event.table or UNSET,
         )
         message = OmsRow(
             OMS_OPS[event.op],
-            UNSET if event.before is None else written(event.before, writers, lost),
+            UNSET if before is None else before,
             source,
-            UNSET if event.after is None else written(event.after, writers, lost),
+            UNSET if after is None else after,
             UNSET if event.emit_time is None else event.emit_time // 1_000,
         )
         return [Record(finish(start, message, end))]
@@ -601,16 +622,15 @@ def oms_start(event: Event, layout: Layout) -> bytes:
 
 def oms_heartbeat(event: Event) -> OmsHeartbeat:
     """OMS: its heartbeat, whose place is a number."""
-    told = oms_kept(event).get
-    place = oms_place(event)
+    connector, name, version, pos = oms_words(event)
     source = OmsHeartbeatSource(
-        told("version", UNSET),
-        told("connector", UNSET),
-        told("name", UNSET),
+        version,
+        connector,
+        name,
         millis(event.event_time),
         event.database or UNSET,
         event.table or UNSET,
-        place if place is UNSET else bare(place),
+        pos if pos is UNSET else bare(pos),
     )
     emitted = UNSET if event.emit_time is None else event.emit_time // 1_000
     return OmsHeartbeat(source, "HEARTBEAT", emitted, {}, {})
@@ -638,7 +658,7 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     """What a dialect has a place for."""
     if dialect == "debezium":
         return NATIVE | type_codes(options)
-    found = ROWS | {"heartbeat", "position.pos", "position.file"}
+    found = ROWS | {"heartbeat"}
     return found | {"types"} if options.schemas_enable else found
 
 
@@ -647,5 +667,5 @@ ENCODING = Encoding(
     make_encoder,
     carries,
     producer="kafka",
-    fullest={"column_propagate_source_type": True},
+    fullest={"debezium": {"column_propagate_source_type": True}},
 )

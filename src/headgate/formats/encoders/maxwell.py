@@ -179,7 +179,7 @@ def put_place(
         file, offset = position.get("file"), position.get("pos")
         if file and offset and offset.isdigit():
             message["position"] = f"{file}:{offset}"
-        elif "position" in position:
+        elif ":" in position.get("position", ""):  # OMS has a time there
             message["position"] = position["position"]
         elif file or offset:
             lost.append("position")
@@ -402,8 +402,15 @@ PLACES = {
 def carries(dialect: str, options: Options) -> frozenset[str]:
     """What a dialect has a place for."""
     if dialect == "oms":
-        return ROWS | {"ddl", "ddl-op", "heartbeat", "position.xid", "position.position", *VALUES}
-    found = ROWS | {"snapshot", "snapshot-marker", *VALUES} - {"json-null"}
+        return ROWS | {
+            "ddl",
+            "ddl-op",
+            "heartbeat",
+            "position.xid",
+            "position.position",
+            *VALUES,
+        } - {"float-digits"}
+    found = ROWS | {"snapshot", "snapshot-marker", *VALUES} - {"json-null", "float-digits"}
     for switch, places in PLACES.items():
         if getattr(options, switch) is not False:
             found |= {f"position.{name}" for name in places}

@@ -224,6 +224,7 @@ def ddl_struct(event: Event, dialect: str) -> dict[str, Any]:
 PLACES = ("checkpoint", "source_identity", "uniqueId", "transId", "clusterId")
 ROWS = frozenset({"insert", "before", "database", "table", "key", "bare-values", "commit-ts"})
 ROWS |= {"event-time", "ddl", "ddl-op", "heartbeat", *VALUES, *(f"position.{p}" for p in PLACES)}
+ROWS -= {"float-digits"}
 
 
 def carries(dialect: str, options: EncodeOptions) -> frozenset[str]:

@@ -139,7 +139,8 @@ def commit_ts(event: Event, lost: list[str]) -> int:
         if time is not None and time // 1_000 != ts >> 18:
             lost.append("event-time")
         return ts
-    lost.append("commit-ts-unknown")
+    if time is not None:
+        lost.append("commit-ts-unknown")
     if time is None:
         return 0
     if not 0 < time < MAX_TIME:

@@ -206,6 +206,7 @@ def time_writer(zone_name: str) -> WriteTime:
 
 CARRIED = frozenset({"insert", "before", "database", "table", "bare-values", "commit-ts"})
 CARRIED |= {"event-time", "emit-time", "ddl", "heartbeat", *VALUES}
+CARRIED -= {"float-digits", "before-unknown"}
 CARRIED |= {"position.seq", "position.idx", "position.trans", "position.scn"}
 
 

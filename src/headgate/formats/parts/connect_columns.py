@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from binascii import Error as Base64Error
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -112,6 +112,30 @@ def for_table(
     prefix = f"{database}.{table}."
     own = {n[len(prefix) :]: t for n, t in columns.items() if n.startswith(prefix)}
     return {n: t for n, t in columns.items() if "." not in n} | own
+
+
+ToldColumns = Callable[["str | None", "str | None"], dict[str, str]]
+
+
+def told_columns(columns: str | None, schema: str | None) -> ToldColumns | None:
+    """A function from a table to its columns' types, as the options `columns` and `schema` tell.
+
+    >>> told_columns("note TEXT", "CREATE TABLE shop.t (id INT)")("shop", "t")
+    {'note': 'text', 'id': 'int'}
+    """
+    own = declared(columns)
+    if schema is None:
+        return (lambda database, table: for_table(own, database, table)) if own else None
+    from headgate.schemas import Schemas  # which uses this module
+
+    schemas = Schemas(schema)
+
+    def told(database: str | None, table: str | None) -> dict[str, str]:
+        found = schemas.table(database, table)
+        types = {} if found is None else {n: c.mysql for n, c in found.columns.items()}
+        return for_table(own, database, table) | types
+
+    return told
 
 
 def precision(mysql_type: str) -> tuple[int | None, int]:

@@ -16,12 +16,11 @@ from headgate.formats.parts.connect_columns import (
     base64_text,
     converter,
     decimal,
-    declared,
-    for_table,
     hexadecimal,
     little_endian_bits,
     precision,
     text,
+    told_columns,
 )
 from headgate.formats.parts.connect_times import (
     MICROS,
@@ -340,17 +339,17 @@ def planner(
     options: ValueOptions, column: Callable[[str], bool] = is_column
 ) -> Callable[[bytes, bool, str | None, str | None], Plan]:
     """A function from (schema bytes, OMS, database, table) to the plan, made once for each."""
-    columns = declared(options.columns)
-    by_table = any("." in name for name in columns)
+    columns = told_columns(options.columns, options.schema)
+    by_table = options.schema is not None or "." in (options.columns or "")
     plans: dict[tuple[bytes, bool, str | None, str | None], Plan] = {}
 
     def plan(schema: bytes, oms: bool, database: str | None, table: str | None) -> Plan:
-        if not columns and schema == b"null":
+        if columns is None and schema == b"null":
             return NO_PLAN
         told = (schema, oms, database, table) if by_table else (schema, oms, None, None)
         found = plans.get(told)
         if found is None:
-            own = for_table(columns, database, table)
+            own = columns(database, table) if columns else {}
             found = make_plan(schema, own, oms, options, column)
             if len(plans) >= MOST_PLANS:
                 plans.clear()

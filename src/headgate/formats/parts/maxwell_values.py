@@ -10,7 +10,7 @@ import msgspec
 
 from headgate import values
 from headgate.event import Event
-from headgate.formats.parts.connect_columns import DECIMALS, declared, for_table
+from headgate.formats.parts.connect_columns import DECIMALS, told_columns
 from headgate.strict_json import Raw, parse, reader
 from headgate.values import Convert
 
@@ -37,15 +37,15 @@ class Plan(msgspec.Struct):
 _raw_rows = reader(RawRows)
 
 
-def planner(columns: str | None) -> Callable[[Event], Plan] | None:
-    """A function that finds the plan of an event's table, or None without the option `columns`."""
-    told = declared(columns)
-    if not told:
+def planner(columns: str | None, schema: str | None) -> Callable[[Event], Plan] | None:
+    """A function that finds the plan of an event's table; None where no option tells types."""
+    told = told_columns(columns, schema)
+    if told is None:
         return None
 
     @lru_cache(maxsize=4096)
     def plan(database: str | None, table: str | None) -> Plan:
-        bases = {n: values.base_type(t) for n, t in for_table(told, database, table).items()}
+        bases = {n: values.base_type(t) for n, t in told(database, table).items()}
 
         def names(*wanted: str) -> list[str]:
             return [column for column, base in bases.items() if base in wanted]
