@@ -1,4 +1,4 @@
-"""The same shop in 17 dialects, decoded on Spark and shown to agree: `make demo`.
+"""The same shop in 17 dialects, decoded on Spark, converted into each other, shown to agree.
 
 `examples/make_feed.py` wrote the messages and, apart from them, the tables as they should be in the
 end. Here every file is detected, all are decoded in one Spark job, each file's changes are folded
@@ -29,6 +29,7 @@ from rich.table import Table
 from rich.text import Text
 
 import headgate
+from examples.ring import START, Hop, around, decoded
 from headgate.cli import verdict_of
 from headgate.files import Split, read
 from headgate.jobs import counted
@@ -64,6 +65,7 @@ CLOCK = r"^[0-9]+([.][0-9]+)?$"
 ORDER, PAYMENT = "1002", "5002"
 SHOWN = ("reference", "amount", "token")
 HINTS = """See it yourself:
+  headgate convert --to debezium --report examples/feed/canal-json.ticdc.jsonl - | head -1
   headgate detect examples/feed/*.jsonl examples/feed/*.parquet
   headgate decode examples/feed/canal-json.ticdc.jsonl | head -3
   headgate decode examples/feed/debezium.debezium.parquet \\
@@ -83,6 +85,8 @@ class Report:
     texts: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
     dead: list[dict[str, Any]] = field(default_factory=list)
     expected_dead: list[dict[str, Any]] = field(default_factory=list)
+    hops: list[Hop] = field(default_factory=list)
+    wrong_after_ring: dict[str, int] = field(default_factory=dict)
 
     @property
     def dead_as_expected(self) -> bool:
@@ -99,7 +103,12 @@ class Report:
         """Whether every table of every dialect is the truth, and every dead letter expected."""
         compared = [n for tables in self.wrong.values() for n in tables.values()]
         complete = len(compared) == len(self.files) * len(TABLES) > 0
-        return complete and not any(compared) and self.dead_as_expected
+        return complete and not any(compared) and self.dead_as_expected and self.ring_agrees
+
+    @property
+    def ring_agrees(self) -> bool:
+        """Whether the feed that went through every dialect still gives the truth."""
+        return not any(self.wrong_after_ring.values())
 
 
 def feed_files(folder: Path) -> list[str]:
@@ -409,6 +418,37 @@ def show_dead(console: Console, report: Report) -> None:
     console.print(table)
 
 
+def go_round(report: Report, messages: DataFrame, spark: SparkSession, folder: Path) -> None:
+    """Convert one file through every dialect and back, and compare its tables with the truth."""
+    file = "canal-json.canal.jsonl"
+    if file not in report.files:
+        return
+    number = report.files.index(file)
+    report.hops, back = around(messages.where(F.col("partition") == number))
+    placed = back.withColumn("partition", F.lit(number)).withColumn(
+        "offset", F.monotonically_increasing_id()
+    )
+    state = fold(decoded(placed, START)).unionByName(read_truth(spark, folder)).cache()
+    for table in TABLES:
+        rows = by_file(typed(state, table).collect())
+        report.wrong_after_ring[table] = differences(rows, number)
+    state.unpersist()
+
+
+def show_ring(console: Console, report: Report) -> None:
+    """One line per conversion, then whether all came back."""
+    if not report.hops:
+        return
+    title = f"6. {START} converted through every dialect, one into the next, and back"
+    table = grid("to", "messages", "what it cannot carry", title=title, numbers=("messages",))
+    for hop in report.hops:
+        lost = ", ".join(f"{n} {code}" for code, n in sorted(hop.lost.items()))
+        table.add_row(hop.to, str(hop.messages), Text(lost, style="dim"))
+    console.print(table)
+    verdicts = [Text(f"{t}: ") + verdict_text(n) for t, n in report.wrong_after_ring.items()]
+    console.print(Text("   After the ring, ") + Text(", ").join(verdicts) + Text("\n"))
+
+
 def show_verdict(console: Console, report: Report, seconds: float) -> None:
     """What to type next, and the last line."""
     console.print(HINTS, highlight=False, markup=False)
@@ -416,13 +456,15 @@ def show_verdict(console: Console, report: Report, seconds: float) -> None:
     if report.agrees:
         dead = f"the {len(report.dead)} damaged messages are dead letters, with their bytes"
         console.print(
-            f"{said}: all tables agree; {dead} ({seconds:.0f} s)",
+            f"{said}: all tables agree, also after the ring; {dead} ({seconds:.0f} s)",
             style="bold green", highlight=False,
         )  # fmt: skip
         return
     wrong = [dialect_name(f) for f, tables in report.wrong.items() if any(tables.values())]
     if wrong:
         console.print(f"{said}: {', '.join(wrong)} disagree", style="bold red")
+    if not report.ring_agrees:
+        console.print(f"{said}: the tables differ after the ring", style="bold red")
     if not report.dead_as_expected:
         console.print(f"{said}: the dead letters are not those of broken.json", style="bold red")
 
@@ -444,10 +486,13 @@ def run(start: Callable[[], SparkSession], console: Console, folder: Path = FEED
         count_kinds(report, events)
         compare(report, state)
         note_dead(report, events, messages)
+    with console.status("Spark converts one feed through every dialect …"):
+        go_round(report, spark.createDataFrame(messages).coalesce(1), spark, folder)
     show_comparison(console, report)
     show_history(console, events, report.files)
     show_values(console, report, events, messages)
     show_dead(console, report)
+    show_ring(console, report)
     show_verdict(console, report, time.monotonic() - began)
     events.unpersist()
     state.unpersist()

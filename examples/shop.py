@@ -44,6 +44,13 @@ TABLES = {
 }
 ADDED = ("tier", "varchar(16)")
 ALTER = "ALTER TABLE customers ADD COLUMN tier VARCHAR(16)"
+SCHEMA = "\n".join(
+    f"CREATE TABLE {DATABASE}.{table} ("
+    + ", ".join(f"{name} {type_}" for name, type_ in columns.items())
+    + f", PRIMARY KEY ({KEY}));"
+    for table, columns in (TABLES | {"customers": TABLES["customers"] | dict([ADDED])}).items()
+)
+"""The shop's tables in SQL, as they are in the end."""
 LARGEST = 2**64 - 1
 
 PEOPLE = [

@@ -11,8 +11,9 @@ from headgate.dispatch import DispatchError, partitioner
 from headgate.errors import UsageError
 from headgate.event import Event, Record, Types
 from headgate.formats import Encoding, decoder, load, split
-from headgate.formats.encoders.common import Plans, is_numbered
+from headgate.formats.encoders.common import is_numbered
 from headgate.loss import NUMBERS, PLACE, PRESENT, SENTENCES, Loss, checks, kind_of, strongest
+from headgate.memo import Memo, Plans
 from headgate.mysql_types import parse_type
 from headgate.options import EncodeOptions, build, names
 from headgate.schemas import Schemas
@@ -54,19 +55,22 @@ class Encoder:
         self.schemas = Schemas(told.schema)
         self.informed = told.schema is not None
         self.route = router(told, dialect, self.encoding)
-        names_only = "types" in carried and "type-details" not in carried
-        self.details = Plans(has_details) if names_only else None
-        self.labels = None if NUMBERS in carried else Plans(unlabelled_columns)
+        self.misplaced = Memo(self.misplaces)
+        self.names_only = "types" in carried and "type-details" not in carried
+        self.has_details = Plans(has_details)
+        self.labels = NUMBERS not in carried
+        self.unlabelled = Plans(unlabelled_columns)
         self.packer = self.encoding.packer and self.encoding.packer(told)
 
     def __call__(self, event: Event) -> Encoded:
         """Encode one event."""
-        kind = kind_of(event)
-        own = event.format == self.name
-        if kind == "invalid":
-            return Encoded([], [], event.error or ("invalid", "the event is invalid"))
+        format, types = event.format, event.types
+        own = format == self.name
+        kind = "row" if event.kind == "row" and event.op != "truncate" else kind_of(event)
         lost: list[str] = []
         if kind != "row":
+            if kind == "invalid":
+                return Encoded([], [], event.error or ("invalid", "the event is invalid"))
             if kind == "ddl":
                 self.schemas.learn(event)
                 self.informed = True
@@ -74,21 +78,26 @@ class Encoder:
                 if kind != "truncate" or "ddl" not in self.carried:
                     return self.judge([], [kind])
                 event, lost = truncation(event), [kind]
-        lost += [code for code, present in self.checks if present(event)]
-        if event.position is not None and self.misplaces(event):
+        for code, present in self.checks:
+            if present(event):
+                lost.append(code)
+        if event.position is not None and self.misplaced[format, tuple(event.position)]:
             lost.append("position")
         if not (own and event.dialect == self.dialect) and PRESENT["extra"](event):
             lost.append("extra")
-        if event.types is not None and not own and self.details and self.details(event.types):
+        if self.names_only and types is not None and not own and self.has_details(types):
             lost.append("type-details")
         if self.informed:
             if kind == "row":
                 event = msgspec.structs.replace(event)
                 self.schemas.complete(event)
+                types = event.types
             if lost and self.schemas.table(event.database, event.table):
                 lost = [code for code in lost if code not in IN_A_SCHEMA]
-        if self.labels and event.types is not None and is_numbered(event):
-            lost += ["enum-labels"] * unlabelled(event, self.labels(event.types))
+        if self.labels and types is not None and is_numbered(event):
+            unknown = self.unlabelled(types)
+            if unknown:
+                lost += ["enum-labels"] * unlabelled(event, unknown)
         records = self.encode(event, lost)
         if not records:
             return self.judge([], [kind])
@@ -97,24 +106,20 @@ class Encoder:
                 records = self.route(event, records)
             except DispatchError as error:
                 return Encoded([], lost, (error.code, str(error)))
-        return self.judge(records, lost)
+        return self.judge(records, lost) if self.strict else Encoded(records, lost)
 
     def judge(self, records: list[Record], lost: list[str]) -> Encoded:
         """The outcome; under `strict`, none that loses anything."""
-        if lost and self.strict:
-            said = "; ".join(SENTENCES[code] for code in dict.fromkeys(lost))
-            return Encoded(
-                [], lost, ("lossy", f"{said}; leave strict out, or choose another format")
-            )
-        return Encoded(records, lost)
+        if not (lost and self.strict):
+            return Encoded(records, lost)
+        said = "; ".join(SENTENCES[code] for code in dict.fromkeys(lost))
+        return Encoded([], lost, ("lossy", f"{said}; leave strict out, or choose another format"))
 
-    def misplaces(self, event: Event) -> bool:
-        """Whether the format has no place for some of an event's position."""
-        told = event.position or {}
+    def misplaces(self, told: tuple[str | None, tuple[str, ...]]) -> bool:
+        """Whether there is no place for some of a position, given by its format and names."""
+        format, names = told
         # The number of a row within its message is no place in the source's log.
-        return any(
-            n not in self.places and (n != "row" or event.format == "debezium") for n in told
-        )
+        return any(n not in self.places and (n != "row" or format == "debezium") for n in names)
 
 
 def target(spec: str) -> tuple[str, str, Encoding]:

@@ -118,7 +118,9 @@ def kind_of(event: Event) -> str:
 
 HINTS = frozenset({"numbers", "booleans", "nested"})
 """Members of `extra` that say how values came, which is a weak form of their types."""
-INCOMPLETE = ("onlyHandleKey", "claimCheckLocation", "partial", "unavailable", "partial_json")
+INCOMPLETE = frozenset(
+    {"onlyHandleKey", "claimCheckLocation", "partial", "unavailable", "partial_json"}
+)
 
 PRESENT: dict[str, Callable[[Event], object]] = {
     "snapshot": lambda e: e.op == "snapshot",
@@ -139,7 +141,7 @@ PRESENT: dict[str, Callable[[Event], object]] = {
         e.types is None and e.extra is not None and not HINTS.isdisjoint(e.extra)
     ),
     "extra": lambda e: e.extra is not None and not e.extra.keys() <= HINTS,
-    "incomplete": lambda e: e.extra is not None and any(n in e.extra for n in INCOMPLETE),
+    "incomplete": lambda e: e.extra is not None and not INCOMPLETE.isdisjoint(e.extra),
 }
 """Whether an event has what a target may not carry; the others are found by their encoder."""
 

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.encoding import Encoded, Encoder, Packed, packed
+from headgate.encoding import Encoder, Packed, packed
 from headgate.event import ColumnType, Event, Types
+from headgate.loss import SENTENCES
 from headgate.memo import Memo
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -56,12 +57,14 @@ def headers(found: Sequence[Any]) -> pa.Array:
     )
 
 
-def refused_events(encoder: Encoder, events: Iterable[Event]) -> Iterator[tuple[int, Encoded]]:
-    """The number and outcome of each event that gets no message and is an error."""
+def left_out(encoder: Encoder, events: Iterable[Event]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The number of each event that gets no message, and why."""
     for i, event in enumerate(events):
         outcome = encoder(event)
         if outcome.error is not None:
-            yield i, outcome
+            yield i, outcome.error
+        elif not outcome.records:
+            yield i, ("no-message", "; ".join(SENTENCES[code] for code in outcome.lost))
 
 
 def events_of(batch: pa.RecordBatch) -> list[Event]:

@@ -21,7 +21,7 @@ from headgate.encoding import Encoder
 from headgate.errors import UsageError
 from headgate.event import Event
 from headgate.formats import decoder as codec
-from headgate.records import encode_events, events_of, refused_events
+from headgate.records import encode_events, events_of, left_out
 from headgate.typed import SIMPLE_TYPES, Table, changes, typed_batch, typed_changes, typed_schema
 
 EVENT_DDL = """
@@ -123,9 +123,10 @@ def encoder(format: str, **options: Any) -> Callable[[DataFrame], DataFrame]:
 
 
 def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -> DataFrame:
-    """The events that `encode` to that format leaves out as errors, with the reason in `error`.
+    """The events that `encode` to that format leaves out, with the reason in `error`.
 
-    Without a format: those that could not be decoded.
+    Those are the invalid ones, those that the format has no message for (`no-message`), and with
+    `strict` those that would lose anything (`lossy`). Without a format: the invalid ones.
 
     >>> df = spark.createDataFrame([("{",), ('{"ts_ms":1}',)], "value string")
     >>> dead_letters(decode(df), "canal-json", strict=True).select("kind", "error.code").collect()
@@ -141,10 +142,9 @@ def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -
         with fast_worker():
             encoder = Encoder(target, **options)
             for batch in batches:
-                refused = dict(refused_events(encoder, events_of(batch)))
-                kept = batch.take(pa.array(refused, pa.int32()))
-                reasons = [{"code": e.error[0], "message": e.error[1]} for e in refused.values()
-                           if e.error]  # fmt: skip
+                out = dict(left_out(encoder, events_of(batch)))
+                kept = batch.take(pa.array(out, pa.int32()))
+                reasons = [{"code": code, "message": said} for code, said in out.values()]
                 at = kept.schema.get_field_index("error")
                 yield kept.set_column(
                     at, kept.schema.field(at), pa.array(reasons, kept.schema.field(at).type)

@@ -30,12 +30,6 @@ FILES = sorted(
     if path.suffix in (".jsonl", ".parquet") and not path.name.startswith("debezium-smt")
 )
 COLUMNS = TABLES | {"customers": TABLES["customers"] | dict([ADDED])}
-SCHEMA = "\n".join(
-    f"CREATE TABLE shop.{table} ("
-    + ", ".join(f"{name} {type_}" for name, type_ in columns.items())
-    + f", PRIMARY KEY ({KEY}));"
-    for table, columns in COLUMNS.items()
-)
 LIKE = {
     "bigint": "id",
     "varchar(16)": "name",

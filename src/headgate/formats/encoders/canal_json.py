@@ -269,6 +269,8 @@ class Plan(msgspec.Struct):
     of_null: list[tuple[str, int]]
     mysql_json: Raw = NULL
     jdbc_json: Raw = NULL
+    bare: bool = False
+    """Whether there are no types, and values that came bare are written so."""
 
     def type_maps(self, row: Image) -> tuple[Any, Any]:
         """sqlType and mysqlType of one row."""
@@ -289,7 +291,8 @@ class Plan(msgspec.Struct):
         return jdbc, {n: self.mysql.get(n) for n in row if n in self.mysql}
 
 
-NO_PLAN = Plan([], {}, {}, (), [], [])
+NO_TYPES = Plan([], {}, {}, (), [], [])
+NO_TYPES_BARE = msgspec.structs.replace(NO_TYPES, bare=True)
 
 
 def planner(
@@ -314,7 +317,7 @@ def planner(
 
     def make(types: Types | None) -> Plan:
         if types is None:
-            return NO_PLAN
+            return NO_TYPES_BARE if dialect in ("oms", "tencent") else NO_TYPES
         parsed = {n: parse_type(t.mysql) for n, t in types.items()}
         mysql = {n: mysql_name(t, parsed[n]) for n, t in types.items()}
         told_jdbc = own and all(t.jdbc is not None for t in types.values())
@@ -420,7 +423,9 @@ def ticdc_bytes(message: Any) -> bytes:
 
 def images(event: Event, plan: Plan, lost: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The row as it is now (or was, if deleted) and as it was before an update, as JSON values."""
-    writers = plan.writers or hinted(event.extra) if plan is NO_PLAN else plan.writers
+    writers = plan.writers
+    if plan.bare:
+        writers = hinted(event.extra)
     if event.op == "delete":
         row = written(event.before or {}, writers, lost)
         return row, row

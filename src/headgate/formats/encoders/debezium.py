@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -25,7 +25,7 @@ from headgate.formats.encoders.connect_rows import (
 )
 from headgate.formats.encoders.connect_values import ValueOptions, nested
 from headgate.formats.parts.debezium_source import MYSQL_LIKE
-from headgate.loss import HINTS, INCOMPLETE, VALUES, Lossy
+from headgate.loss import HINTS, VALUES, Lossy
 from headgate.options import EncodeOptions, names, option, spelled
 
 VERSION, CONNECTOR, PREFIX = "3.6.1.Final", "mysql", "headgate"
@@ -38,7 +38,6 @@ CONNECT_FORMATS = ("debezium", "debezium-smt")
 PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 ORDERS = ("total_order", "data_collection_order")
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
-_INCOMPLETE = frozenset(INCOMPLETE)
 
 
 @dataclass(frozen=True)
@@ -297,13 +296,10 @@ def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> 
         return None
 
 
-def note_foreign(event: Event, format: str, lost: list[str]) -> None:
-    """Count what a row of another producer has, and no member here says."""
-    if event.extra is not None:
-        if not _INCOMPLETE.isdisjoint(event.extra):
-            lost.append("incomplete")
-        if event.format == format and not event.extra.keys() <= HINTS:
-            lost.append("extra")  # that of other formats is counted by whoever calls
+def discard(lost: list[str], codes: Container[str]) -> None:
+    """Take back what was counted as lost of an event by those who did not know its message."""
+    if lost:
+        lost[:] = [code for code in lost if code not in codes]
 
 
 def note(event: Event, lost: list[str], *codes: str) -> None:
@@ -322,6 +318,7 @@ def note(event: Event, lost: list[str], *codes: str) -> None:
 # Messages
 
 
+SCHEMA_CHANGE_CODES = ("database", "table", "event-time", "event-time-micros", "emit-time")
 Starts = tuple[bytes, bytes, bytes]
 """How value and key start, and how both end."""
 NO_SCHEMA: Starts = (b"", b"", b"")
@@ -373,10 +370,8 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             return others(event, lost)
         own = whose(event)
         kept = NOTHING if own is None else own
-        if own is None:
-            note_foreign(event, "debezium", lost)
-            if event.position and small(event.position.get("pos", "0")) is None:
-                lost.append("position")  # OMS's place in the log is no offset
+        if own is None and event.position and small(event.position.get("pos", "0")) is None:
+            lost.append("position")  # OMS's place in the log is no offset
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = images_of(event, layout, lost)
         source = source_of(event, own)
@@ -448,6 +443,7 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
         own = whose(event)
         kept = own or NOTHING
         source = source_of(event, own)
+        discard(lost, SCHEMA_CHANGE_CODES)
         note(event, lost, "emit-time-micros")
         changes = kept.get("tableChanges")
         database = event.database or ""
@@ -464,6 +460,7 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
 
     def heartbeat(event: Event, lost: list[str]) -> list[Record]:
         own = whose(event)
+        discard(lost, ("database", "table", "event-time", "emit-time"))
         note(event, lost, "database", "table", "event-time", "emit-time-micros")
         name: str | None = prefix or PREFIX
         if own is not None:
@@ -473,6 +470,7 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
 
     def boundary(event: Event, lost: list[str]) -> list[Record]:
         kept = whose(event) or NOTHING
+        discard(lost, ("database", "table", "event-time", "emit-time"))
         note(event, lost, "database", "table", "emit-time", "event-time-micros")
         id = transaction_id(event)
         message = Boundary(
@@ -496,12 +494,14 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
         return write((connect_schema.NOTIFICATION, message), None)
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
+        if whose(event) is not None:
+            discard(lost, ("extra",))
         if event.kind == "ddl":
             return schema_change(event, lost)
         if event.kind == "heartbeat":
             return heartbeat(event, lost)
         if event.kind == "tombstone":
-            return tombstone(event)
+            return tombstone(event, lost)
         if event.kind == "marker" and event.op in BOUNDARIES:
             return boundary(event, lost)
         if event.kind == "marker" and "aggregate_type" in (whose(event) or NOTHING):
@@ -511,10 +511,11 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
     return encode
 
 
-def tombstone(event: Event) -> list[Record]:
+def tombstone(event: Event, lost: list[str]) -> list[Record]:
     """A null value, with the key as it came; keys of other formats are not Debezium's."""
     if event.format not in CONNECT_FORMATS:
         return []
+    discard(lost, ("extra",))
     key = (event.extra or NOTHING).get("key")
     return [Record(None, None if key is None else key.encode())]
 
@@ -568,11 +569,12 @@ def oms_words(event: Event) -> tuple[Any, Any, Any, Any]:
 
 
 def note_oms(event: Event, lost: list[str]) -> None:
-    """Count what OMS does not say of others' events; its own place in the log it does say."""
-    if not of_oms(event):
-        note_foreign(event, "debezium", lost)
-    elif "position" in lost and (event.position or NOTHING).keys() == {"pos"}:
-        lost.remove("position")
+    """Take back the loss of what OMS says of itself in all its methods."""
+    if lost and of_oms(event):
+        if (event.position or NOTHING).keys() <= {"pos"}:
+            discard(lost, ("position",))
+        if (event.extra or NOTHING).keys() <= {"connector", "name", "version", *HINTS}:
+            discard(lost, ("extra",))
 
 
 def oms_encoder(wrapped: bool, schemas: bool) -> Encode:

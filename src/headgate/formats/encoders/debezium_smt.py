@@ -31,12 +31,12 @@ from headgate.formats.encoders.debezium import (
     Starts,
     auxiliary,
     changes_key,
+    discard,
     finish,
     finish_key,
     key_values,
     make_source,
     nanos,
-    note_foreign,
     oms_encoder,
     refuse_others,
     small,
@@ -223,17 +223,15 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     def encode(event: Event, lost: list[str]) -> list[Record]:
         own = event.format == "debezium-smt" and event.dialect in (dialect, None)
         if event.kind == "tombstone":
-            return tombstone(event) if own or (mode != "rewrite" and not oms) else []
+            return tombstone(event, lost) if own or (mode != "rewrite" and not oms) else []
         if event.kind != "row":
             return others(event, lost)
         if event.op not in OPS or event.op == "truncate":
             return []
         if not own:
-            note_foreign(event, "debezium-smt", lost)
             return rows(event, usual, False, lost)
         fields, carried = own_fields(event)
-        if lost:  # counted by the options, which do not know of the fields that the row has
-            lost[:] = [code for code in lost if code not in carried]
+        discard(lost, carried)  # the options do not know which fields the row has
         return rows(event, fields, True, lost)
 
     def rows(event: Event, fields: list[Added], own: bool, lost: list[str]) -> list[Record]:
