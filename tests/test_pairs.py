@@ -18,12 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.codec import decode_message
-from headgate.encoding import Encoder, packed, target
+from headgate.encoding import Encoder, losses, packed, target
 from headgate.event import Event, Image
-from headgate.encoding import losses
 from headgate.formats import MODULES, decoder, load
 from headgate.limits import MAX_MESSAGE_BYTES
-from headgate.loss import HINTS, IMPLIED, KINDS, PLACE, kind_of
+from headgate.loss import HINTS, IMPLIED, KINDS, PLACE
 from headgate.mysql_types import parse_type
 from headgate.options import build
 from headgate.schemas import Schemas

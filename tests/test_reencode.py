@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from test_cases import CASES, FOLDERS, content, settings_of
 
 from headgate.codec import decode_message
 from headgate.encoding import Encoder, packed
@@ -24,7 +25,6 @@ from headgate.event import Event, Record
 from headgate.formats import decoder
 from headgate.limits import MAX_MESSAGE_BYTES
 from headgate.strict_json import escape_control_characters
-from test_cases import CASES, FOLDERS, content, settings_of
 
 DOCUMENTS = (CASES.parents[1] / "docs" / "conformance.md").read_text()
 DOCUMENTS = DOCUMENTS.partition("## Vendors' documents")[2].partition("\n## ")[0]

@@ -19,7 +19,6 @@ from headgate.options import EncodeOptions, build, names
 from headgate.schemas import Schemas
 from headgate.specimens import DATABASE, SCHEMA, TABLE, TOPIC, specimens
 
-
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
 """What is not lost where a schema tells it."""
 
@@ -132,7 +131,6 @@ def target(spec: str) -> tuple[str, str, Encoding]:
     if name == "auto":
         raise UsageError("a format to write must be named, as in canal-json:ticdc or debezium")
     format = load(name)
-    assert format.encoding is not None
     return name, dialect or next(iter(format.dialects)), format.encoding
 
 

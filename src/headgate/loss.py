@@ -32,7 +32,7 @@ MEMBERS = {
     "table": "the table's name is not written",
     "key": "the names of the primary-key columns are not written",
     "types": "column types are not written",
-    "type-details": "of column types only the name is written: no length, precision, labels or sign",
+    "type-details": "of column types only the name is written, without length, precision or labels",
     "bare-values": "whether a value was a number, true/false or text is not written",
     "commit-ts": "the commit number is not written",
     "event-time": "the time of the change is not written",

@@ -42,14 +42,14 @@ ROW: Image = {
     "c_binary": "iVBORw0KGgo=", "c_varbinary": "AP8=", "c_blob": "YWJj", "c_longblob": "",
     "c_enum": "it's", "c_set": "a,c", "c_json": '{"a": 1.10}',
 }  # fmt: skip
-OTHER: Image = {name: None for name in ROW} | {"id": "7", "c_int": "1", "c_enum": "small"}
-UNUSUAL = {
+OTHER: Image = dict.fromkeys(ROW) | {"id": "7", "c_int": "1", "c_enum": "small"}
+UNUSUAL: Image = {
     "c_ubig": "18446744073709551615",
     "c_double": "-0",
     "c_datetime6": "2024-02-29 23:59:59.000001",
     "c_json": "null",
 }
-ZERO = {"c_date": "0000-00-00", "c_datetime": "0000-00-00 00:00:00"}
+ZERO: Image = {"c_date": "0000-00-00", "c_datetime": "0000-00-00 00:00:00"}
 POSITION = {
     "file": "binlog.000007", "pos": "154", "gtid": "3e11fa47-71ca-11e1-9e33-c80aa9429562:23",
     "server_id": "1", "xid": "77", "thread_id": "5",

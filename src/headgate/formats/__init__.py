@@ -83,7 +83,7 @@ class Format:
     decoder: Callable[[str | None, Any], Decode]
     recognises: Callable[[Sniffed], bool]
     kinds: str
-    encoding: Encoding | None = None
+    encoding: Encoding
 
 
 def load(name: str) -> Format:

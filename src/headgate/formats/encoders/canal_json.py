@@ -24,7 +24,6 @@ from headgate.formats.encoders.common import (
     is_numbered,
     latin1,
     local,
-    millis,
     number,
     set_mask,
     to_json,

@@ -162,8 +162,8 @@ NUMBERED = {("canal-json", "canal"), ("canal-json", "ticdc")}
 def is_numbered(event: Event) -> bool:
     """Whether the event's producer sends ENUM and SET as numbers.
 
-    >>> is_numbered(Event("row", format="open-protocol")), is_numbered(Event("row", format="maxwell"))
-    (True, False)
+    >>> [is_numbered(Event("row", format=name)) for name in ("open-protocol", "maxwell")]
+    [True, False]
     """
     return event.format == "open-protocol" or (event.format, event.dialect) in NUMBERED
 
@@ -206,7 +206,7 @@ def millis(micros: int | None) -> int | None:
 
 
 def go_style(message: bytes) -> bytes:
-    """JSON with the escapes of Go's writers: HTML characters, and no short form for \\\\b and \\\\f.
+    """JSON with the escapes of Go's writers: HTML characters too, backspace in the long form.
 
     >>> go_style(b'"<\\\\b"')
     b'"\\\\u003c\\\\u0008"'

@@ -279,9 +279,8 @@ def decimal_bytes(scale: int) -> Write:
                 raise Lossy("misfit", text)
             fraction = fraction.ljust(scale, "0")
         digits = head + fraction
-        if not (digits.isdigit() or is_negative(digits)) or not digits.isascii():
-            raise Lossy("misfit", text)
-        if len(digits) > MOST_DIGITS:
+        positive = digits if digits[:1] != "-" else digits[1:]
+        if not positive.isdigit() or not digits.isascii() or len(digits) > MOST_DIGITS:
             raise Lossy("misfit", text)
         unscaled = int(digits)
         bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
@@ -289,11 +288,6 @@ def decimal_bytes(scale: int) -> Write:
         return b2a_base64(held, newline=False).decode()
 
     return write
-
-
-def is_negative(text: str) -> bool:
-    """Whether text is digits behind a minus sign."""
-    return text[:1] == "-" and text[1:].isdigit()
 
 
 def big_number(text: str) -> Any:
@@ -605,9 +599,10 @@ def iso_datetime(zero: str | None) -> Write:
     fromisoformat = datetime.fromisoformat
 
     def write(text: str) -> str:
-        if text[10:11] == " " and text[4:5] == "-" and text[19:20] in (".", ""):  # the usual one
+        size = len(text)
+        if size == 19 or (size > 20 and text[19] == "."):  # the usual ones, made short
             try:
-                if len(text) > 18 and fromisoformat(text).tzinfo is None:
+                if fromisoformat(text).tzinfo is None and text[10] == " " and text[4] == "-":
                     return f"{text[:10]}T{text[11:]}Z"
             except ValueError:
                 pass

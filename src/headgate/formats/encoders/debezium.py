@@ -63,13 +63,13 @@ class Source(msgspec.Struct, gc=False):
     ts_us: int
     ts_ns: int | None
     table: str | None
-    server_id: int | None
-    gtid: str | None
-    file: str | None
-    pos: int | None
-    row: int | None
-    thread: int | None
-    query: str | None
+    server_id: int | None = None
+    gtid: str | None = None
+    file: str | None = None
+    pos: int | None = None
+    row: int | None = None
+    thread: int | None = None
+    query: str | None = None
 
 
 class Envelope(msgspec.Struct, gc=False):
@@ -215,36 +215,34 @@ def whose(event: Event) -> Mapping[str, str] | None:
 
 def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None], Source]:
     """A function from an event and what was kept of it to its source."""
+    usual_name = prefix or PREFIX
 
     def source(event: Event, kept: Mapping[str, str] | None) -> Source:
         time = event.event_time or 0
-        told = (kept or NOTHING).get
-        usual = "true" if kept is None and event.op == "snapshot" else "false"
-        sequence = server_id = gtid = file = pos = row = thread = None
-        if event.position is not None:
-            place = event.position.get
-            sequence, gtid, file = place("sequence"), place("gtid"), place("file")
-            server_id, pos = small(place("server_id")), small(place("pos"))
-            row, thread = small(place("row")), small(place("thread"))
-        return Source(
-            told("version", VERSION),
-            told("connector", CONNECTOR),
-            prefix or told("name", PREFIX),
+        found = Source(
+            VERSION,
+            CONNECTOR,
+            usual_name,
             time // 1_000,
-            told("snapshot", usual),
+            "true" if event.op == "snapshot" else "false",
             event.database or "",
-            sequence,
+            None,
             time,
             nanos(time),
             event.table,
-            server_id,
-            gtid,
-            file,
-            pos,
-            row,
-            thread,
-            told("query"),
         )
+        if event.position is not None:
+            place = event.position.get
+            found.sequence, found.gtid, found.file = place("sequence"), place("gtid"), place("file")
+            found.server_id, found.pos = small(place("server_id")), small(place("pos"))
+            found.row, found.thread = small(place("row")), small(place("thread"))
+        if kept is not None:
+            found.version = kept.get("version", VERSION)
+            found.connector = kept.get("connector", CONNECTOR)
+            found.name = prefix or kept.get("name", PREFIX)
+            found.snapshot = kept.get("snapshot", "false")
+            found.query = kept.get("query")
+        return found
 
     return source
 
@@ -267,20 +265,26 @@ def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> A
     return found | {name: bare(text) for name, text in place.items()}
 
 
-def transaction(kept: Mapping[str, str]) -> Any:
-    """A row's place in its transaction, where it was kept."""
-    if "transaction.id" not in kept:
-        return None
-    orders = {name: small(kept.get(f"transaction.{name}")) for name in ORDERS}
-    return {"id": kept["transaction.id"], **orders}
+def restore(message: Envelope, event: Event, kept: Mapping[str, str]) -> None:
+    """Give a message of Debezium's the members that few have."""
+    if "transaction.id" in kept:
+        orders = {name: small(kept.get(f"transaction.{name}")) for name in ORDERS}
+        message.transaction = {"id": kept["transaction.id"], **orders}
+    if "ts_ns" in kept:
+        message.ts_ns = small(kept["ts_ns"])
+    if message.source.connector not in MYSQL_LIKE:
+        message.source = with_own_members(message.source, event, kept)
 
 
 def changes_key(event: Event) -> bool:
     """Whether an update changes the row's key."""
     before, after = event.before, event.after
-    if event.op != "update" or not event.key or before is None or after is None:
+    if not event.key or before is None or after is None:
         return False
-    return [before.get(name) for name in event.key] != [after.get(name) for name in event.key]
+    same = True
+    for name in event.key:
+        same = same and before.get(name) == after.get(name)
+    return not same
 
 
 def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> Any:
@@ -346,7 +350,8 @@ def make_starts(event: Event, layout: Layout, source: Source) -> Starts:
 
 def finish(start: bytes, message: Any, end: bytes) -> bytes:
     """A message as Kafka's JSON converter writes it."""
-    return start + jackson_style(to_json(message)) + end
+    sent = to_json(message)
+    return start + (jackson_style(sent) if b"\\" in sent else sent) + end
 
 
 def finish_key(starts: Starts, values: Any) -> bytes | None:
@@ -368,40 +373,34 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     def encode(event: Event, lost: list[str]) -> list[Record]:
         if event.kind != "row":
             return others(event, lost)
+        op, emitted = event.op or "", event.emit_time
         own = whose(event)
-        kept = NOTHING if own is None else own
-        if own is None and event.position and small(event.position.get("pos", "0")) is None:
-            lost.append("position")  # OMS's place in the log is no offset
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = images_of(event, layout, lost)
         source = source_of(event, own)
-        starts = make_starts(event, layout, source) if schemas else NO_SCHEMA
-        emitted = event.emit_time
+        value_start, key_start, end = make_starts(event, layout, source) if schemas else NO_SCHEMA
         message = Envelope(
-            before,
-            after,
-            source if source.connector in MYSQL_LIKE else with_own_members(source, event, kept),
-            transaction(kept),
-            OPS[event.op or ""],
-            thousandth(emitted),
-            emitted,
-            small(kept.get("ts_ns")) or nanos(emitted),
+            before, after, source, None, OPS[op], thousandth(emitted), emitted, nanos(emitted)
         )
-        if changes_key(event):
+        if own:
+            restore(message, event, own)
+        elif source.pos is None and event.position and "pos" in event.position:
+            lost.append("position")  # OMS's place in the log is no offset
+        if op == "update" and changes_key(event):
             lost.append("key-change")
-            return key_change(event, message, starts, tombstones, lost)
-        if event.op == "truncate":
-            return [Record(finish(starts[0], message, starts[2]))]
-        if "key" in kept:
-            key: bytes | None = kept["key"].encode()
+            return key_change(event, message, (value_start, key_start, end), tombstones, lost)
+        if op == "truncate":
+            return [Record(finish(value_start, message, end))]
+        if own and "key" in own:
+            key: bytes | None = own["key"].encode()
         else:
             values = key_values(event, before if after is None else after, lost)
-            key = finish_key(starts, values)
-        records = [Record(finish(starts[0], message, starts[2]), key)]
+            key = None if values is None else finish(key_start, values, end)
+        record = Record(finish(value_start, message, end), key)
         # A delete that Debezium wrote has its tombstone behind it in the stream.
-        if event.op == "delete" and own is None and key is not None and tombstones:
-            records.append(Record(None, key))
-        return records
+        if op == "delete" and own is None and key is not None and tombstones:
+            return [record, Record(None, key)]
+        return [record]
 
     return encode
 

@@ -235,7 +235,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         return rows(event, fields, True, lost)
 
     def rows(event: Event, fields: list[Added], own: bool, lost: list[str]) -> list[Record]:
-        if not changes_key(event):
+        if event.op != "update" or not changes_key(event):
             return one(event, fields, own, lost)
         lost.append("key-change")
         gone = msgspec.structs.replace(event, op="delete", after=None)
