@@ -100,9 +100,9 @@ def test_a_schema_gives_labels(tmp_path: Path) -> None:
 
 def test_ddl_in_the_stream_gives_labels(tmp_path: Path) -> None:
     ddl = json.dumps(
-        {"id": 0, "database": "shop", "table": "t", "pkNames": None, "isDdl": True, "type": "CREATE",
-         "es": 1, "ts": 1, "sql": SCHEMA, "sqlType": None, "mysqlType": None, "data": None,
-         "old": None}
+        {"id": 0, "database": "shop", "table": "t", "pkNames": None, "isDdl": True,
+         "type": "CREATE", "es": 1, "ts": 1, "sql": SCHEMA, "sqlType": None,
+         "mysqlType": None, "data": None, "old": None}
     ).encode()  # fmt: skip
     done = run("convert", "--to", "maxwell", "-", "-", stdin=ddl + b"\n" + TICDC + b"\n")
 

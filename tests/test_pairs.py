@@ -1,7 +1,7 @@
 """For every ordered pair of formats: there and back gives the same events, but for the losses.
 
-What is lost is exactly what `headgate.losses` lists: nothing else differs, and each thing it lists is
-met by a corpus that has everything.
+What is lost is exactly what `headgate.losses` lists: nothing else differs, and what a run reports
+of an event does not come out of its messages again.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.flink import Flink
-from examples.shop import ADDED, TABLES, canonical, tell
+from examples.shop import ADDED, SCHEMA, TABLES, canonical, tell
 from headgate.codec import decode_message
 from headgate.event import Event
 from headgate.files import Split
