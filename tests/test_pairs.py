@@ -164,9 +164,9 @@ def codec(spec: str) -> tuple[Encoder, Callable[..., Any]]:
 
 def written(spec: str, events: list[Event]) -> list[Any]:
     encoder = codec(spec)[0]
-    found = [(i, e, encoder(e)) for i, e in enumerate(events)]
-    assert [] == [e.error for _, _, e in found if e.error]
-    return [p.record for p in packed(encoder, found)]
+    found = list(map(encoder, events))
+    assert [] == [e.error for e in found if e.error]
+    return packed(encoder, events, found)[0]
 
 
 def read(spec: str, records: list[Any]) -> list[Event]:

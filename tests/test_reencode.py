@@ -54,9 +54,9 @@ def encoded(folder: Path, events: list[Event]) -> list[Record]:
     if b'"_tidb"' in (content(folder, "value") or b""):
         options.setdefault("enable_tidb_extension", True)
     encoder = Encoder(spec, **options)
-    found = [(i, e, encoder(e)) for i, e in enumerate(events)]
-    assert [] == [e.error for _, _, e in found if e.error]
-    return [p.record for p in packed(encoder, found)]
+    found = list(map(encoder, events))
+    assert [] == [e.error for e in found if e.error]
+    return packed(encoder, events, found)[0]
 
 
 def plain(event: Event) -> Event:

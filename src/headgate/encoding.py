@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
@@ -23,7 +23,7 @@ IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
 """What is not lost where a schema tells it."""
 
 
-class Encoded(NamedTuple):
+class Encoded(msgspec.Struct, gc=False):
     """What became of one event: its messages, what they do not carry, or why there are none."""
 
     records: list[Record]
@@ -82,7 +82,7 @@ class Encoder:
                 lost.append(code)
         if event.position is not None and self.misplaced[format, tuple(event.position)]:
             lost.append("position")
-        if not (own and event.dialect == self.dialect) and PRESENT["extra"](event):
+        if not (own and event.dialect in (None, self.dialect)) and PRESENT["extra"](event):
             lost.append("extra")
         if self.names_only and types is not None and not own and self.has_details(types):
             lost.append("type-details")
@@ -154,7 +154,7 @@ def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | 
     def route(event: Event, records: list[Record]) -> list[Record]:
         topic = topic_of(event)
         return [
-            record._replace(topic=topic, partition=partition)
+            msgspec.structs.replace(record, topic=topic, partition=partition)
             for partition in partitions(event)
             for record in records
         ]
@@ -183,40 +183,48 @@ def topic_template(template: str | None) -> Callable[[Event], str | None]:
     return lambda e: fixed.replace("{database}", e.database or "").replace("{table}", e.table or "")
 
 
-class Packed(NamedTuple):
-    """A message, what the events in it lost, and the number of the last event in it."""
-
-    record: Record
-    lost: list[str]
-    event: int
-
-
-def packed(encoder: Encoder, encoded: Iterable[tuple[int, Event, Encoded]]) -> Iterator[Packed]:
-    """The messages of encoded events, rows of one table joined where the format does that."""
+def packed(
+    encoder: Encoder, events: Iterable[Event], outcomes: Iterable[Encoded]
+) -> tuple[list[Record], list[list[str] | None]]:
+    """The messages of encoded events, and what each lost; rows are joined where formats do that."""
+    records: list[Record] = []
+    losses: list[list[str] | None] = []
     packer = encoder.packer
     if packer is None:
-        for number, _, (records, lost, _) in encoded:
-            for record in records:
-                yield Packed(record, lost, number)
-                lost = []
-        return
+        for outcome in outcomes:
+            found = outcome.records
+            records += found
+            if len(found) == 1:
+                losses.append(outcome.lost or None)
+            else:
+                losses += spread(found, outcome.lost)
+        return records, losses
     held: list[Record] = []
-    group: tuple[object, ...] | None = None
-    losses: list[str] = []
-    last = 0
-    for number, event, (records, lost, _) in encoded:
-        for record in records:
-            row = event.kind == "row"
+    group: object = None
+    for event, outcome in zip(events, outcomes):
+        row = event.kind == "row"
+        for record, codes in zip(outcome.records, spread(outcome.records, outcome.lost)):
             own = (event.database, event.table, record.topic, record.partition) if row else None
-            if held and (own is None or own != group or not packer.fits(held, record)):
-                yield Packed(packer.join(held), losses, last)
-                held, losses = [], []
-            held.append(record)
-            losses += lost
-            lost = []
-            group, last = own, number
+            if held and own is not None and own == group and packer.fits(held, record):
+                held.append(record)
+                losses[-1] = [*(losses[-1] or ()), *(codes or ())] or None
+                continue
+            if held:
+                records.append(packer.join(held))
+            held, group = [record], own
+            losses.append(codes)
     if held:
-        yield Packed(packer.join(held), losses, last)
+        records.append(packer.join(held))
+    return records, losses
+
+
+def spread(records: list[Record], lost: list[str]) -> list[list[str] | None]:
+    """An event's losses, told with the first of its messages.
+
+    >>> spread([Record(b"d"), Record(None)], ["key"])
+    [['key'], None]
+    """
+    return [lost or None if i == 0 else None for i in range(len(records))]
 
 
 def truncation(event: Event) -> Event:

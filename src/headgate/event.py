@@ -60,7 +60,7 @@ class Message(NamedTuple):
     timestamp: int | None = None
 
 
-class Record(NamedTuple):
+class Record(msgspec.Struct, gc=False):
     """One message to be written; a value of None is a tombstone."""
 
     value: bytes | None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import accumulate, count
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import SOURCE_COLUMNS, cuts, decode_batches, decode_columns, most_bytes_of
-from headgate.encoding import Encoded, Encoder, packed
+from headgate.encoding import Encoded, Encoder
 from headgate.event import Event, Message
 from headgate.files import Split, read
 from headgate.formats import decoder
@@ -91,9 +91,9 @@ def converted(
                 outcomes[span] = [Encoded([], [], e.error) for e in outcomes[span]]
         for outcome in outcomes:
             lost.update(outcome.lost)
-        found = list(packed(encoder, zip(count(), events, outcomes)))
-        if found:
-            yield _padded(record_batch(found))
+        found = record_batch(encoder, events, outcomes)
+        if found.num_rows:
+            yield _padded(found)
     if lost:
         yield from _rows(losses=[list(lost.items())])
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.encoding import Encoder, Packed, packed
+from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import ColumnType, Event, Types
 from headgate.loss import SENTENCES
 from headgate.memo import Memo
@@ -30,27 +30,28 @@ RECORD_SCHEMA = pa.schema(
 
 def encode_events(encoder: Encoder, events: Iterable[Event]) -> pa.RecordBatch:
     """The messages of a batch of events; what has none, or is refused, is left out."""
-    outcomes = ((i, event, encoder(event)) for i, event in enumerate(events))
-    return record_batch(list(packed(encoder, outcomes)))
+    return record_batch(encoder, events, map(encoder, events))
 
 
-def record_batch(found: Sequence[Packed]) -> pa.RecordBatch:
-    """Messages as a batch of the record schema."""
-    records = [each.record for each in found]
+def record_batch(
+    encoder: Encoder, events: Iterable[Event], outcomes: Iterable[Encoded]
+) -> pa.RecordBatch:
+    """The messages of encoded events as a batch of the record schema."""
+    records, losses = packed(encoder, events, outcomes)
     columns = [
         pa.array([r.key for r in records], pa.binary()),
         pa.array([r.value for r in records], pa.binary()),
         pa.array([r.partition for r in records], pa.int32()),
         pa.array([r.topic for r in records], pa.string()),
         headers([r.headers for r in records]),
-        pa.array([each.lost or None for each in found], pa.list_(pa.string())),
+        pa.array(losses, pa.list_(pa.string())),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
 
 
 def headers(found: Sequence[Any]) -> pa.Array:
     """Headers, which few messages have."""
-    if found.count(None) == len(found):
+    if not any(found):
         return pa.nulls(len(found), HEADERS)
     return pa.array(
         [h and [{"key": name, "value": value} for name, value in h] for h in found], HEADERS

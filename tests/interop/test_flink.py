@@ -91,9 +91,10 @@ TARGETS = {
 def write(path: Path, target: Target, events: Iterable[Event]) -> None:
     """The events' messages as JSON Lines, without tombstones, which are no lines."""
     encoder = Encoder(target.spec, **target.options)
-    found = [(number, event, encoder(event)) for number, event in enumerate(events)]
-    assert [] == [encoded.error for _, _, encoded in found if encoded.error]
-    values = [message.record.value for message in packed(encoder, found)]
+    events = list(events)
+    found = list(map(encoder, events))
+    assert [] == [encoded.error for encoded in found if encoded.error]
+    values = [record.value for record in packed(encoder, events, found)[0]]
     path.write_bytes(b"".join(value + b"\n" for value in values if value is not None))
 
 

@@ -117,7 +117,10 @@ def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types 
 
     def make(types: Types | None) -> Plan:
         parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
-        return Plan(types, make_column, [n for n, t in parsed.items() if is_measured(t, options)])
+        # Where lengths are told at all, a type without one has none: DATETIME is DATETIME(0).
+        told = any(t.length is not None for t in parsed.values())
+        measured = [n for n, t in parsed.items() if not told and is_measured(t, options)]
+        return Plan(types, make_column, measured)
 
     return Plans(make)
 

@@ -37,6 +37,8 @@ BOUNDARIES = {"begin": "BEGIN", "commit": "END"}
 CONNECT_FORMATS = ("debezium", "debezium-smt")
 PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 ORDERS = ("total_order", "data_collection_order")
+MIN_MICROS, MAX_MICROS = -(2**63) // 1_000 + 1, (2**63 - 1) // 1_000
+"""The microseconds whose nanoseconds fit 64 bits."""
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 
@@ -191,7 +193,7 @@ def nanos(micros: int | None) -> int | None:
     >>> nanos(7), nanos(2**62)
     (7000, None)
     """
-    if micros is None or micros * 1_000 not in INT64:
+    if micros is None or not MIN_MICROS <= micros <= MAX_MICROS:
         return None
     return micros * 1_000
 
@@ -433,10 +435,10 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
     def write(value: tuple[bytes, Any], key: tuple[bytes, Any] | None) -> list[Record]:
         opened, end = start(value[0])
         record = Record(finish(opened, value[1], end))
-        if key is None:
-            return [record]
-        opened, end = start(key[0])
-        return [record._replace(key=finish(opened, key[1], end))]
+        if key is not None:
+            opened, end = start(key[0])
+            record.key = finish(opened, key[1], end)
+        return [record]
 
     def schema_change(event: Event, lost: list[str]) -> list[Record]:
         own = whose(event)

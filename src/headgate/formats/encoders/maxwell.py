@@ -85,7 +85,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     ]
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        extra = own_extra(event, dialect, lost) if event.extra else NOTHING
+        extra = own_extra(event, dialect) if event.extra else NOTHING
         if event.kind == "row":
             if event.op not in ROW_TYPES:
                 return []

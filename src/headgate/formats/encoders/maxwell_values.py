@@ -23,7 +23,7 @@ from headgate.formats.encoders.common import (
     whole,
 )
 from headgate.formats.parts.maxwell_words import ATTRIBUTE, OWN_NAMES
-from headgate.loss import HINTS, Lossy
+from headgate.loss import Lossy
 from headgate.memo import Memo
 from headgate.mysql_types import MySqlType, parse_type
 from headgate.strict_json import reader
@@ -181,16 +181,10 @@ def planner(
     return Plans(make)
 
 
-def own_extra(event: Event, dialect: str, lost: list[str]) -> Mapping[str, str]:
+def own_extra(event: Event, dialect: str) -> Mapping[str, str]:
     """What an event kept of a message of this very dialect."""
-    extra = event.extra
-    if not extra or event.format != "maxwell":
-        return NOTHING
-    if event.dialect == dialect or event.dialect is None:
-        return extra
-    if not extra.keys() <= HINTS:
-        lost.append("extra")
-    return NOTHING
+    own = event.format == "maxwell" and event.dialect in (None, dialect)
+    return event.extra or NOTHING if own else NOTHING
 
 
 def attributes(extra: Mapping[str, str], lost: list[str]) -> Iterator[tuple[str, Any]]:

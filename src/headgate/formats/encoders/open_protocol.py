@@ -185,7 +185,7 @@ def classic_tail(event: Event, lost: list[str]) -> str:
 def new_tail(event: Event, lost: list[str]) -> str:
     """What follows the names in the key of a row; new: t, ohk, ccl, ptn."""
     numbers, cut_down, location = told_of(event, lost)
-    if "rid" in numbers:
+    if "rid" in numbers and event.dialect is None:
         lost.append("extra")
     members = ',"t":1' + (',"ohk":true' if cut_down else "")
     if location:  # this TiCDC writes it twice; the last one counts
@@ -289,7 +289,8 @@ class Batches:
         """The version once, then all keys; all values."""
         if len(held) == 1:
             return held[0]
-        return held[0]._replace(
+        return msgspec.structs.replace(
+            held[0],
             key=VERSION + b"".join([(r.key or b"")[8:] for r in held]),
             value=b"".join([r.value or b"" for r in held]),
         )
