@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from headgate.dispatch import DispatchError, partitioner
-from headgate.errors import UsageError
+from headgate.errors import UsageError, shown
 from headgate.event import Event, Record, Types
 from headgate.formats import Encoding, decoder, load, split
 from headgate.formats.encoders.common import is_numbered
@@ -18,6 +18,7 @@ from headgate.mysql_types import parse_type
 from headgate.options import EncodeOptions, build, names
 from headgate.schemas import Schemas
 from headgate.specimens import DATABASE, SCHEMA, TABLE, TOPIC, specimens
+from headgate.values import LAST_TIME, YEAR_ONE
 
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
 """What is not lost where a schema tells it."""
@@ -67,13 +68,16 @@ class Encoder:
         own = format == self.name
         kind = "row" if event.kind == "row" and event.op != "truncate" else kind_of(event)
         lost: list[str] = []
+        if kind == "invalid":
+            return Encoded([], [], event.error or ("invalid", "the event is invalid"))
+        wrong = malformed(event, own)
+        if wrong is not None:
+            return Encoded([], [], ("malformed-event", f"{wrong}; check what made the event"))
         if kind != "row":
-            if kind == "invalid":
-                return Encoded([], [], event.error or ("invalid", "the event is invalid"))
             if kind == "ddl":
                 self.schemas.learn(event)
                 self.informed = True
-            if kind not in self.carried and not own:
+            if kind not in self.carried and (kind == "truncate" or not own):
                 if kind != "truncate" or "ddl" not in self.carried:
                     return self.judge([], [kind])
                 event, lost = truncation(event), [kind]
@@ -119,6 +123,42 @@ class Encoder:
         format, names = told
         # The number of a row within its message is no place in the source's log.
         return any(n not in self.places and (n != "row" or format == "debezium") for n in names)
+
+
+IMAGES = {
+    ("insert", False, True),
+    ("snapshot", False, True),
+    ("update", True, True),
+    ("update", False, True),
+    ("delete", True, False),
+    ("truncate", False, False),
+}
+"""Operation, whether there is a before image, whether an after image: what rows there are."""
+
+
+def malformed(event: Event, own: bool) -> str | None:
+    """What is wrong with an event that no decoder makes, but a user's job might.
+
+    `own` says that it is of the format to be written: Debezium has deletes that tell the key only.
+
+    >>> malformed(Event("row", "insert", before={"id": "1"}), False)
+    'the insert has a before image and no after image'
+    """
+    for time in (event.event_time, event.emit_time):
+        if time is not None and not YEAR_ONE <= time <= LAST_TIME:
+            return "a time is before year 1 or after year 9999"
+    if event.kind != "row":
+        return None
+    before, after = bool(event.before), bool(event.after)
+    if (event.op, before, after) in IMAGES:
+        return None
+    if event.op == "delete" and not after and own and event.format == "debezium":
+        return None
+    if event.op not in ("insert", "snapshot", "update", "delete", "truncate"):
+        return f"no row has the operation {shown(event.op)}"
+    has = [f"{'a' if there else 'no'} {name} image" for name, there in
+           (("before", before), ("after", after))]  # fmt: skip
+    return f"the {event.op} has {' and '.join(has)}"
 
 
 def target(spec: str) -> tuple[str, str, Encoding]:
@@ -264,7 +304,7 @@ def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Lo
     kind and type are written in the one format, read, and written in the other.
 
     >>> [loss.code for loss in losses("canal-json", "canal-json:tencent")]
-    ['statement', 'key', 'types', 'position']
+    ['statement', 'key', 'types', 'position', 'extra', 'float-digits']
     """
     name, dialect, source = target(from_)
     known = {"schema": SCHEMA} if schema else {}

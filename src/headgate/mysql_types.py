@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from headgate.limits import MAX_PLAIN_EXPONENT
 from headgate.values import labels
 
 SAME = {
@@ -69,6 +70,8 @@ def parse_type(text: str | None) -> MySqlType:
     if family in ("enum", "set"):
         return MySqlType(base, family, labels=labels(text))
     numbers = _NUMBERS.search(text)
+    if numbers and max(map(int, numbers.groups("0"))) > MAX_PLAIN_EXPONENT and family == "decimal":
+        numbers = None  # no database has such a DECIMAL
     rest = text.lower()
     return MySqlType(
         base,

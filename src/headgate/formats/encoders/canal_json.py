@@ -44,7 +44,9 @@ DDL_TYPES = {
     "create_index": "CINDEX",
     "drop_index": "DINDEX",
 }
-NULL, EMPTY = Raw(b"null"), ""
+MARKER_TYPES = ("XACOMMIT", "XAROLLBACK", "GTID")
+"""Which only Canal has."""
+NULL = Raw(b"null")
 TICDC_ONLY = (
     "enable_tidb_extension",
     "content_compatible",
@@ -593,10 +595,10 @@ def words(event: Event) -> tuple[bool, str, str] | None:
     if event.kind == "ddl":
         word = DDL_TYPES.get(event.op or "", "QUERY") if event.table else "QUERY"
         return True, extra.get("type", word), event.ddl or ""
-    if event.kind == "statement":
+    if event.kind == "statement" and event.ddl:
         word = ROW_TYPES.get(event.op or "", "QUERY")
         return False, word, event.ddl or ""
-    if event.kind == "marker" and "type" in extra:  # XA, which only Canal has
+    if event.kind == "marker" and extra.get("type") in MARKER_TYPES:
         return False, extra["type"], extra.get("sql", "")
     return None
 

@@ -25,6 +25,7 @@ Writers = Sequence[tuple[str, Write]]
 to_json = Encoder(enc_hook=str).encode
 """To JSON; digits of a number that a decoder kept as text are text here."""
 _names = Decoder(list[str])
+_anything = Decoder(float_hook=str)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _SHORT = re.compile(rb"\\[bf\\]")
 _HEX = re.compile(rb"\\(?:\\|u00[01][0-9a-f])")
@@ -90,6 +91,20 @@ def boolean(text: str) -> Any:
     if text not in ("1", "0"):
         raise Lossy("misfit", text)
     return text == "1"
+
+
+def json_value(text: str) -> Raw | None:
+    """JSON text as a value of its own, on one line; None where it is no JSON.
+
+    >>> bytes(json_value('{"a":\\n1.10}')), json_value("{")
+    (b'{"a": 1.10}', None)
+    """
+    try:
+        _anything.decode(text)
+    except (MsgspecError, RecursionError, UnicodeError):
+        return None
+    # Line breaks can only be between tokens: in a string they are escaped.
+    return Raw(text.replace("\n", " ").replace("\r", " ").encode())
 
 
 def raw_bytes(text: str) -> bytes:

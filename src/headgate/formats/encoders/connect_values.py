@@ -13,11 +13,10 @@ from struct import unpack_from
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import Raw
 
 from headgate.event import ColumnType
-from headgate.formats.encoders.common import Write, boolean, number, raw_bytes, whole
+from headgate.formats.encoders.common import Write, boolean, json_value, number, raw_bytes, whole
 from headgate.formats.encoders.oms_values import scientific
 from headgate.formats.parts.connect_times import MICROS, MILLIS, NANOS
 from headgate.loss import Lossy
@@ -649,14 +648,10 @@ def nested(text: str) -> Raw:
     >>> bytes(nested("[0.10]"))
     b'[0.10]'
     """
-    sent = text.encode()
-    try:
-        msgspec.json.decode(sent)
-    except (msgspec.MsgspecError, RecursionError):
-        raise Lossy("misfit", text) from None
-    if sent[:1] not in (b"{", b"["):
+    found = json_value(text)
+    if found is None or text[:1] not in ("{", "["):
         raise Lossy("misfit", text)
-    return Raw(sent)
+    return found
 
 
 WKB = [

@@ -10,8 +10,8 @@ from msgspec import UNSET, Raw
 
 from headgate.event import Event, Record, Types
 from headgate.formats import Encode, Encoding
-from headgate.formats.encoders.common import Plans, to_json, whole, written
-from headgate.formats.encoders.oms_values import json_text, row_writers, type_name
+from headgate.formats.encoders.common import Plans, json_value, to_json, whole, written
+from headgate.formats.encoders.oms_values import row_writers, type_name
 from headgate.loss import VALUES, Lossy
 from headgate.options import EncodeOptions
 
@@ -225,7 +225,7 @@ def extend(extra: Mapping[str, str]) -> Any:
     told = extra.get("extend")
     if told is None:
         return UNSET
-    return EMPTY if told == "{}" else json_text(told) or told
+    return EMPTY if told == "{}" else json_value(told) or told
 
 
 EMPTY = Raw(b"{}")

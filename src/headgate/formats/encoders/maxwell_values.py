@@ -16,6 +16,7 @@ from headgate.formats.encoders.common import (
     Writers,
     hinted,
     jackson_style,
+    json_value,
     local,
     name_list,
     number,
@@ -26,7 +27,6 @@ from headgate.formats.parts.maxwell_words import ATTRIBUTE, OWN_NAMES
 from headgate.loss import Lossy
 from headgate.memo import Memo
 from headgate.mysql_types import MySqlType, parse_type
-from headgate.strict_json import reader
 
 Message = dict[str, Any]
 """Members in the order in which they are written."""
@@ -36,9 +36,10 @@ MEMBERS = OWN_NAMES | {
     "charset", "old", "def",
 }  # fmt: skip
 """Names in `extra` that are not those of attributes."""
+WIRE = {"database", "table", "type", "ts", "data", "xid", "xoffset", "position", "gtid", "sql"}
+"""Maxwell's own members, which no attribute may be."""
 NOTHING: Mapping[str, str] = {}
-_anything = reader(Any)
-SHIELDED = "\\u\0\0"
+SHIELDED = b"\\u\0\0"
 """Stands for `\\u00` in embedded JSON, whose escapes stay as they are: no JSON holds a NUL."""
 
 
@@ -50,24 +51,10 @@ def embedded(text: str) -> Raw:
     """
     if text == "null":
         raise Lossy("json-null", None)
-    if not is_json(text):
+    found = json_value(text)
+    if found is None:
         raise Lossy("misfit", text)
-    if "\n" in text or "\r" in text:  # between tokens, for a string has them escaped
-        text = text.replace("\n", " ").replace("\r", " ")
-    return Raw(text.replace("\\u00", SHIELDED).encode())
-
-
-def is_json(text: str) -> bool:
-    """Whether text is one JSON value.
-
-    >>> is_json('{"a":1}'), is_json("{a:1}")
-    (True, False)
-    """
-    try:
-        _anything.decode(text)
-    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
-        return False
-    return True
+    return Raw(bytes(found).replace(b"\\u00", SHIELDED)) if "\\u00" in text else found
 
 
 def embed(text: str, lost: list[str]) -> Any:
@@ -194,7 +181,7 @@ def attributes(extra: Mapping[str, str], lost: list[str]) -> Iterator[tuple[str,
     [('region', b'"eu"')]
     """
     for name, text in extra.items():
-        if name not in MEMBERS:
+        if name not in MEMBERS and name not in WIRE:
             plain = name.removeprefix(ATTRIBUTE)
             yield plain if plain in OWN_NAMES else name, embed(text, lost)
 

@@ -10,10 +10,9 @@ from msgspec import UNSET, Raw
 
 from headgate.event import Event, Record, Types
 from headgate.formats import Encode, Encoding
-from headgate.formats.encoders.common import Plans, to_json, written
+from headgate.formats.encoders.common import Plans, json_value, to_json, written
 from headgate.formats.encoders.oms_values import (
     SEPARATOR,
-    json_text,
     key_values,
     row_writers,
     type_name,
@@ -114,13 +113,15 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
             if event.after is not None:
                 after = written(event.after, writers, lost)
             meta = row_meta(event, after if after is not None else before or {})
-            if extended and event.types is not None:
-                light = light_types[event.format == FORMAT](event.types)
+            if extended:
                 for row in (before, after):
-                    if row is not None:
-                        if TYPES_MEMBER in row:  # the column gives way to the types
-                            lost.append("incomplete")
-                        row[TYPES_MEMBER] = light
+                    if row is not None and row.pop(TYPES_MEMBER, row) is not row:
+                        lost.append("incomplete")  # a column of that name gives way to the types
+                if event.types is not None:
+                    light = light_types[event.format == FORMAT](event.types)
+                    for row in (before, after):
+                        if row is not None:
+                            row[TYPES_MEMBER] = light
             record_type = RECORD_TYPES[event.op or ""]
             return [Record(to_json(RowMessage(meta, before, record_type, after)))]
         if event.kind == "tombstone":
@@ -215,7 +216,7 @@ def ddl_struct(event: Event, dialect: str) -> dict[str, Any]:
     struct: dict[str, Any] = {"ddl": event.ddl or ""}
     told = (event.extra or NOTHING).get(TYPES_MEMBER) if event.format == FORMAT else None
     if told is not None and event.dialect == dialect:
-        struct[TYPES_MEMBER] = json_text(told) or told
+        struct[TYPES_MEMBER] = json_value(told) or told
     elif dialect == EXTENDED:
         struct[TYPES_MEMBER] = DDL_LIGHT_TYPE
     return struct

@@ -12,8 +12,7 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from msgspec import MsgspecError, Raw
-from msgspec.json import Decoder
+from msgspec import Raw
 
 from headgate.event import ColumnType, Event, Image, Types
 from headgate.formats.encoders.common import (
@@ -121,25 +120,9 @@ def key_values(key: tuple[str, ...], image: Image, row: Mapping[str, Any]) -> st
         text = image.get(name)
         if text is None:
             return None
-        shown = row[name]
+        shown = row.get(name)
         found.append(shown if shown.__class__ is str else text)
     return SEPARATOR.join(found)
-
-
-_any_json = Decoder()
-
-
-def json_text(text: str) -> Raw | None:
-    """Text that is JSON already, to be written as it is; None where it is not.
-
-    >>> bytes(json_text('{"a": 1.0}')), json_text('{"a"')
-    (b'{"a": 1.0}', None)
-    """
-    try:
-        _any_json.decode(text)
-    except (MsgspecError, RecursionError, UnicodeError):
-        return None
-    return Raw(text.encode())
 
 
 def scientific(text: str) -> str:
