@@ -54,7 +54,8 @@ VALUES = {
     "zero-dates": "a date that is no date (0000-00-00) cannot be written",
     "datetime-micros": "DATETIME is written without microseconds",
     "time-micros": "TIME is written without microseconds",
-    "bigint-unsigned": "BIGINT UNSIGNED above 9223372036854775807 wraps to a negative number",
+    "bigint-unsigned": "BIGINT UNSIGNED above 9223372036854775807 wraps to a negative number; "
+    "give bigint-unsigned-handling-mode=precise",
     "decimal-scale": "a DECIMAL's scale is not known; give a schema",
     "float-digits": "FLOAT or DOUBLE is written with other digits",
     "before-unknown": "the row before an update is not known; it is written as if nothing changed",
