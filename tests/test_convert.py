@@ -154,6 +154,18 @@ def test_spark_writes_what_this_process_writes(feed: Path, tmp_path: Path) -> No
     assert pq.read_table(tmp_path / "e1").to_pylist() == pq.read_table(tmp_path / "e2").to_pylist()
 
 
+@pytest.mark.parametrize("master", [(), ("--master", "local[1]")])
+def test_what_lines_cannot_hold_is_reported(
+    feed: Path, tmp_path: Path, master: tuple[str, ...]
+) -> None:
+    feed.write_bytes(canal(type="DELETE") + b"\n")
+    out = str(tmp_path / "out.jsonl")
+    done = run("convert", "--to", "debezium", str(feed), out, "--report", *master)
+    counts = {line.split()[1]: line.split()[0] for line in done.stderr.splitlines()[-8:]}
+
+    assert (b"2", b"1") == (counts[b"message-keys"], counts[b"null-values"])
+
+
 def messages(spark: SparkSession, *values: bytes) -> DataFrame:
     return spark.createDataFrame([(bytearray(v),) for v in values], "value binary")
 

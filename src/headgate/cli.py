@@ -27,6 +27,7 @@ from headgate.jobs import (
     CONVERTED_SCHEMA,
     COUNT_SCHEMA,
     DEAD_SCHEMA,
+    NOT_IN_LINES,
     PRINTED_SCHEMA,
     converted,
     counted,
@@ -364,6 +365,8 @@ def convert_here(
                     batch
                 ):
                     sink.write(batch.select(MESSAGE_SCHEMA.names))
+    if isinstance(sink, LineSink):
+        lost += sink.lost
     return lost, tally
 
 
@@ -385,7 +388,8 @@ def report_losses(
         return
     click.echo(f"headgate: what {to} cannot carry, and how often it was met", err=True)
     for code in sorted(codes, key=lambda code: -lost[code]):
-        click.echo(f"  {lost[code]:>9}  {code:<18} {SENTENCES[code]}", err=True)
+        sentence = SENTENCES.get(code) or NOT_IN_LINES[code]
+        click.echo(f"  {lost[code]:>9}  {code:<18} {sentence}", err=True)
 
 
 def write_here(files: list[str], work: Work, out: str, errors: str | None) -> Tally:
@@ -445,12 +449,16 @@ class LineSink:
         self.path = path
 
     def __enter__(self) -> LineSink:
+        self.lost: Counter[str] = Counter()
         self.file = sys.stdout.buffer if self.path == STDIN else open(self.path, "xb")
         return self
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch."""
-        found = [value for value in batch.column("value").to_pylist() if value is not None]
+        values = batch.column("value")
+        self.lost["null-values"] += values.null_count
+        self.lost["message-keys"] += len(batch) - batch.column("key").null_count
+        found = values.drop_null().to_pylist()
         if found:
             self.file.write(b"\n".join(found) + b"\n")
 

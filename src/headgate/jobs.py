@@ -39,6 +39,11 @@ CONVERTED_SCHEMA = pa.schema(
     ]
 )
 """A row is a message, a dead letter, or, at the end of a split, what its messages lost."""
+NOT_IN_LINES = {
+    "message-keys": "lines hold values only, and no message keys; name OUT as .parquet",
+    "null-values": "a tombstone has no line; name OUT as .parquet",
+}
+"""What only Parquet holds of messages, by code."""
 Options = Mapping[str, Any]
 
 

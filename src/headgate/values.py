@@ -6,7 +6,7 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -224,24 +224,36 @@ def big_endian_bits(value: bytes) -> str:
     return str(int.from_bytes(value, "big"))
 
 
+UTC_NAMES = ("UTC", "Etc/UTC", "Z", "GMT")
+
+
 def utc(zone_name: str) -> Convert | None:
     """A function from local TIMESTAMP text to UTC text, or None where the zone is UTC already.
 
     >>> utc("Asia/Shanghai")("2020-01-01 08:00:00.50")
     '2020-01-01 00:00:00.50'
     """
-    if zone_name in ("UTC", "Etc/UTC", "Z", "GMT"):
-        return None
-    zone = ZoneInfo(zone_name)
+    return None if zone_name in UTC_NAMES else _moved(ZoneInfo(zone_name), UTC)
 
+
+def local(zone_name: str) -> Convert | None:
+    """A function from UTC TIMESTAMP text to the zone's local text; None where that is UTC.
+
+    >>> local("Asia/Shanghai")("2020-01-01 00:00:00.50")
+    '2020-01-01 08:00:00.50'
+    """
+    return None if zone_name in UTC_NAMES else _moved(UTC, ZoneInfo(zone_name))
+
+
+def _moved(here: tzinfo, there: tzinfo) -> Convert:
     def convert(value: str) -> str:
         whole, dot, fraction = value.partition(".")
         try:
-            local = datetime.strptime(whole, "%Y-%m-%d %H:%M:%S")
-            at = local.replace(tzinfo=zone).astimezone(UTC)
+            at = datetime.strptime(whole, "%Y-%m-%d %H:%M:%S").replace(tzinfo=here)
+            moved = at.astimezone(there)
         except (ValueError, OverflowError):  # zero dates and what only MySQL calls a date
             return value
-        return f"{at:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")
+        return f"{moved:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")
 
     return convert
 

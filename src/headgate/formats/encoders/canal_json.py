@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from headgate.errors import UsageError
 from headgate.event import ColumnType, Event, Image, Record, Types
@@ -23,7 +23,6 @@ from headgate.formats.encoders.common import (
     hinted,
     is_numbered,
     latin1,
-    local,
     number,
     set_mask,
     to_json,
@@ -33,6 +32,7 @@ from headgate.formats.encoders.common import (
 from headgate.loss import NUMBERS, VALUES
 from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import EncodeOptions, option
+from headgate.values import local
 
 ROW_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
 DDL_TYPES = {
@@ -75,30 +75,12 @@ class Options(EncodeOptions):
 
 
 class CanalMessage(msgspec.Struct, gc=False):
-    """Canal: every member, in the order of the alphabet."""
+    """Canal: every member, in the order of the alphabet; Tencent has no gtid."""
 
     data: Any
     database: str
     es: int
-    gtid: str
-    id: int
-    isDdl: bool
-    mysqlType: Any
-    old: Any
-    pkNames: Any
-    sql: str
-    sqlType: Any
-    table: str
-    ts: int
-    type: str
-
-
-class TencentMessage(msgspec.Struct, gc=False):
-    """Tencent: as Canal, without gtid."""
-
-    data: Any
-    database: str
-    es: int
+    gtid: str | UnsetType
     id: int
     isDdl: bool
     mysqlType: Any
@@ -484,17 +466,18 @@ def canal_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
     )
 
 
-def tencent_row(event: Event, plan: Plan, lost: list[str]) -> TencentMessage:
+def tencent_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
     """Tencent: all columns in `old`, and a deleted row only there."""
     row, old = images(event, plan, lost)
     data: Any = [row]
     before: Any = [old] if event.op == "update" else None
     if event.op == "delete":
         data, before = None, [row]
-    return TencentMessage(
+    return CanalMessage(
         data,
         event.database or "",
         time_of(event.event_time),
+        UNSET,
         0,
         False,
         None,
@@ -627,15 +610,16 @@ def canal_other(event: Event) -> CanalMessage | None:
     )
 
 
-def tencent_other(event: Event) -> TencentMessage | None:
+def tencent_other(event: Event) -> CanalMessage | None:
     """Tencent: DDL only, its times in seconds where they are whole."""
     if event.kind != "ddl":
         return None
     word = DDL_TYPES.get(event.op or "", "QUERY") if event.table else "QUERY"
-    return TencentMessage(
+    return CanalMessage(
         None,
         event.database or "",
         seconds(event.event_time),
+        UNSET,
         0,
         True,
         None,

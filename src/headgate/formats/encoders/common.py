@@ -6,9 +6,7 @@ import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from msgspec import MsgspecError, Raw
 from msgspec.json import Decoder, Encoder
@@ -181,28 +179,6 @@ def is_numbered(event: Event) -> bool:
     [True, False]
     """
     return event.format == "open-protocol" or (event.format, event.dialect) in NUMBERED
-
-
-def local(zone_name: str) -> Write | None:
-    """A function from UTC TIMESTAMP text to the zone's local text; None where that is UTC.
-
-    >>> local("Asia/Shanghai")("2020-01-01 00:00:00.50")
-    '2020-01-01 08:00:00.50'
-    """
-    if zone_name in ("UTC", "Etc/UTC", "Z", "GMT"):
-        return None
-    zone = ZoneInfo(zone_name)
-
-    def write(text: str) -> str:
-        whole_part, dot, fraction = text.partition(".")
-        try:
-            at = datetime.strptime(whole_part, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-            there = at.astimezone(zone)
-        except (ValueError, OverflowError):  # zero dates and what only MySQL calls a date
-            return text
-        return f"{there:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")
-
-    return write
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

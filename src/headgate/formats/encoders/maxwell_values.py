@@ -17,7 +17,6 @@ from headgate.formats.encoders.common import (
     hinted,
     jackson_style,
     json_value,
-    local,
     name_list,
     number,
     to_json,
@@ -27,6 +26,7 @@ from headgate.formats.parts.maxwell_words import ATTRIBUTE, OWN_NAMES
 from headgate.loss import Lossy
 from headgate.memo import Memo
 from headgate.mysql_types import MySqlType, parse_type
+from headgate.values import local
 
 Message = dict[str, Any]
 """Members in the order in which they are written."""

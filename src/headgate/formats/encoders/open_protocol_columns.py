@@ -10,7 +10,7 @@ from msgspec import Meta, MsgspecError
 from msgspec.json import Decoder
 
 from headgate.event import ColumnType, Event, Image, Types
-from headgate.formats.encoders.common import Plans, is_numbered, local, name_list
+from headgate.formats.encoders.common import Plans, is_numbered, name_list
 from headgate.formats.encoders.open_protocol_values import ToJson, bare_number, writer
 from headgate.formats.parts.open_protocol_columns import (
     BINARY,
@@ -23,6 +23,7 @@ from headgate.formats.parts.open_protocol_columns import (
 from headgate.loss import Lossy
 from headgate.memo import Memo
 from headgate.mysql_types import SPATIAL, MySqlType, parse_type
+from headgate.values import local
 
 HANDLE, MULTIPLE, NULLABLE = 2, 32, 64
 TINYINT, DOUBLE, BIGINT, VARCHAR, JSON, DECIMAL, GEOMETRY = 1, 5, 8, 15, 245, 246, 255
