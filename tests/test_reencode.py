@@ -60,11 +60,12 @@ def encoded(folder: Path, events: list[Event]) -> list[Record]:
 
 
 def plain(event: Event) -> Event:
-    """An event without the number of its row in the message: rows may be written one by one."""
-    position = {n: v for n, v in (event.position or {}).items() if n != "row"}
+    """An event as it comes back: rows are written one by one, and JSON is on one line."""
+    extra = {n: v.replace("\n", " ") for n, v in (event.extra or {}).items()} or None
     if event.format == "debezium":
-        return event
-    return msgspec.structs.replace(event, position=position or None)
+        return msgspec.structs.replace(event, extra=extra)
+    position = {n: v for n, v in (event.position or {}).items() if n != "row"} or None
+    return msgspec.structs.replace(event, position=position, extra=extra)
 
 
 @pytest.mark.parametrize("folder", READABLE, ids=lambda f: f"{f.parent.name}/{f.name}")
