@@ -431,12 +431,10 @@ def test_an_unknown_old_row_is_written_as_if_nothing_changed() -> None:
     assert ["before-unknown"] == lost(event)
 
 
-def test_a_deleted_row_that_is_not_known_can_be_read() -> None:
-    event = change("delete", before=None, types=None)
+def test_a_deleted_row_that_is_not_known_is_refused() -> None:
+    outcome = Encoder("open-protocol")(change("delete", before=None, types=None))
 
-    assert b"{}" == one(event)[1]
-    assert ["before-unknown"] == lost(event)
-    assert "empty" == again(event).op
+    assert ([], "malformed-event") == (outcome.records, (outcome.error or ("",))[0])
 
 
 def test_only_updated_columns() -> None:
