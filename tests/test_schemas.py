@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from time import process_time
 
 import pytest
 
@@ -465,6 +466,8 @@ NOT_UNDERSTOOD = [
     "ALTER TABLE t " + ",".join(["MODIFY A INT"] * 50_000),
     "ALTER TABLE t ADD KEY (" + ",".join(["A"] * 200_000) + ")",
     "ALTER TABLE t " + ",".join(["ADD KEY (a)"] * 1000),
+    "ALTER TABLE t ADD c INT DEFAULT " + "(" * 250_000,
+    ";".join(["ALTER TABLE t MODIFY a INT"] * 9000),
 ]
 
 
@@ -479,6 +482,36 @@ def test_what_is_not_understood_is_forgotten(statement, capfd):
     assert ("", "") == capfd.readouterr()
     known.learn(ddl("CREATE TABLE t (z INT)"))
     assert ["z"] == columns(known)
+
+
+WIDE = "CREATE TABLE t (" + ",".join(f"c{i} INT" for i in range(4096)) + ")"
+KEYED = f"CREATE TABLE t ({','.join(f'c{i} INT' for i in range(64))}" + (
+    f",KEY ({','.join(f'c{i}' for i in range(64))})" * 500 + ")"
+)
+SLOW = [
+    (WIDE, "ALTER TABLE t " + ",".join(["MODIFY C4095 INT"] * 4600)),
+    (WIDE, "ALTER TABLE t " + ",".join(f"MODIFY C{i} INT FIRST" for i in range(4000))),
+    (WIDE, "ALTER TABLE t " + ",".join(f"CHANGE C{i} x{i} INT" for i in range(4000))),
+    (WIDE, "ALTER TABLE t " + ",".join([f"ADD KEY ({','.join(['C4095'] * 64)})"] * 500)),
+    (WIDE, ";".join(["CREATE TABLE t LIKE t"] * 11_000)),
+    (KEYED, "ALTER TABLE t " + ",".join(["CHANGE c63 x INT, CHANGE x c63 INT"] * 2000)),
+]
+
+
+@pytest.mark.parametrize(("base", "statement"), SLOW, ids=range(len(SLOW)))
+def test_hostile_statements_end_soon(base, statement):
+    known = after(base=base)
+    start = process_time()
+    known.learn(ddl(statement))
+    assert 2 > process_time() - start  # it is far less; machines differ
+
+
+def test_changes_within_what_mysql_allows_are_followed():
+    base = f"CREATE TABLE t ({','.join(f'c{i} INT' for i in range(1017))})"
+    known = after(
+        "ALTER TABLE t " + ",".join(f"CHANGE c{i} x{i} INT FIRST" for i in range(1017)), base=base
+    )
+    assert [f"x{i}" for i in reversed(range(1017))] == columns(known)
 
 
 def test_a_forgotten_table_is_not_learnt_from_create_if_not_exists():
@@ -548,7 +581,7 @@ def test_learnt_tables_are_bounded(monkeypatch):
     assert ["b", "c"] == columns(known, "t199")
     assert known.table("d", "t0") is None
     assert known.table("e", "t0") is None
-    assert 60 > len(known._tables)
+    assert 60 > len(known._catalog.tables)
 
 
 # complete

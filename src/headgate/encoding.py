@@ -156,8 +156,8 @@ def malformed(event: Event, own: bool) -> str | None:
         return None
     if event.op not in ("insert", "snapshot", "update", "delete", "truncate"):
         return f"no row has the operation {shown(event.op)}"
-    has = [f"{'a' if there else 'no'} {name} image" for name, there in
-           (("before", before), ("after", after))]  # fmt: skip
+    has = ("a before image" if before else "no before image",
+           "an after image" if after else "no after image")  # fmt: skip
     return f"the {event.op} has {' and '.join(has)}"
 
 

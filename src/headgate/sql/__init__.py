@@ -1,0 +1,1 @@
+"""MySQL's CREATE, ALTER, RENAME and DROP, read for the names, types and keys of tables."""

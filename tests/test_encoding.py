@@ -1,0 +1,123 @@
+"""What all encoders have in common: partitions, topics, schemas learnt, losses, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.encoding import Encoder, packed
+from headgate.errors import UsageError
+from headgate.event import ColumnType, Event
+
+INT = {"a": ColumnType("int")}
+
+
+def row(**changes: Any) -> Event:
+    event = Event("row", "insert", "test", "t1", ("a",), after={"a": "11"}, types=INT)
+    for name, value in changes.items():
+        setattr(event, name, value)
+    return event
+
+
+def partitions(spec: str, event: Event, **options: Any) -> list[int | None]:
+    return [record.partition for record in Encoder(spec, **options)(event).records]
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule", "count", "expected"),
+    [
+        ("canal-json:ticdc", None, 16, 15),
+        ("canal-json:ticdc", "index-value", 16, 2),
+        ("open-protocol", "table", 16, 15),
+        ("canal-json", None, 16, 0),
+        ("maxwell", None, 5, 3),
+        ("debezium", None, 5, None),
+    ],
+)
+def test_each_format_goes_by_its_producers_hash(
+    spec: str, rule: str | None, count: int, expected: int | None
+) -> None:
+    assert [expected] == partitions(spec, row(), partition=rule, partition_num=count)
+
+
+def test_ddl_and_watermarks_go_where_the_protocol_says() -> None:
+    ddl = Event("ddl", "create", "test", "t1", ddl="CREATE TABLE t1 (a INT)")
+    watermark = Event("watermark", commit_ts=5)
+    ticdc = {"partition_num": 3, "enable_tidb_extension": True}
+
+    assert [0, 1, 2] == partitions("open-protocol", ddl, partition_num=3)
+    assert [0] == partitions("canal-json:ticdc", ddl, **ticdc)
+    assert [0, 1, 2] == partitions("open-protocol", watermark, partition_num=3)
+    assert [0, 1, 2] == partitions("canal-json:ticdc", watermark, **ticdc)
+
+
+def test_a_column_that_is_not_there_is_an_error_of_that_event() -> None:
+    told = {"partition": "columns", "partition_columns": "b", "partition_num": 3}
+    outcome = Encoder("canal-json:ticdc", **told)(row())
+
+    assert ([], "dispatch") == (outcome.records, (outcome.error or ("",))[0])
+
+
+def test_topics_are_made_of_names() -> None:
+    encoder = Encoder("maxwell", topic="cdc_{schema}_{table}")
+
+    assert "cdc_test_t1" == encoder(row()).records[0].topic
+    with pytest.raises(UsageError, match="topic"):
+        Encoder("maxwell", topic="{column}")
+
+
+def test_rows_are_packed_until_something_else_comes() -> None:
+    encoder = Encoder("open-protocol", max_batch_size=3)
+    ddl = Event("ddl", "alter", "test", "t1", ddl="ALTER TABLE t1 COMMENT 'x'")
+    events = [row(), row(), row(), row(), ddl, row(), row(table="t2")]
+    records, losses = packed(encoder, events, map(encoder, events))
+
+    assert 5 == len(records) == len(losses)
+
+
+def test_ddl_teaches_types_and_keys_from_where_it_stands() -> None:
+    encoder = Encoder("canal-json")
+    untyped = row(key=None, types=None)
+    before = encoder(untyped).records[0].value or b""
+    encoder(Event("ddl", "create", "test", "t1", ddl="CREATE TABLE t1 (a INT PRIMARY KEY)"))
+    after = encoder(untyped).records[0].value or b""
+
+    assert b'"mysqlType":null' in before
+    assert b'"mysqlType":{"a":"int"}' in after
+    assert b'"pkNames":["a"]' in after
+    assert untyped.types is None, "the event itself stays as it was"
+
+
+def test_a_truncated_table_is_written_as_ddl_where_rows_cannot_say_it() -> None:
+    outcome = Encoder("canal-json")(Event("row", "truncate", "test", "t`1"))
+
+    assert ["truncate"] == outcome.lost
+    assert b'"sql":"TRUNCATE TABLE `test`.`t``1`"' in (outcome.records[0].value or b"")
+    assert ["truncate"] == Encoder("debezium-smt:oms")(Event("row", "truncate", "a", "b")).lost
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (row(op="upsert"), "no row has the operation 'upsert'"),
+        (row(after=None), "the insert has no before image and no after image"),
+        (row(op="delete"), "the delete has no before image and an after image"),
+        (row(event_time=2**62), "a time is before year 1 or after year 9999"),
+    ],
+)
+def test_an_event_that_cannot_be_is_an_error(event: Event, said: str) -> None:
+    outcome = Encoder("maxwell")(event)
+
+    assert ("malformed-event", f"{said}; check what made the event") == outcome.error
+    assert [] == outcome.records
+
+
+def test_strict_says_every_loss() -> None:
+    outcome = Encoder("maxwell", strict=True)(row(commit_ts=5))
+
+    assert [] == outcome.records
+    code, sentence = outcome.error or ("", "")
+    assert "lossy" == code
+    assert "commit number" in sentence
+    assert "column types" in sentence
