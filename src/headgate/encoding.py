@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -174,6 +175,7 @@ def target(spec: str) -> tuple[str, str, Encoding]:
     return name, dialect or next(iter(format.dialects)), format.encoding
 
 
+_NAME = re.compile(r"\{(database|schema|table)\}")
 Route = Callable[[Event, list[Record]], list[Record]]
 
 
@@ -210,17 +212,16 @@ def topic_template(template: str | None) -> Callable[[Event], str | None]:
     """
     if template is None:
         return lambda _: None
-    parts = template.replace("{schema}", "{database}")
-    for name in ("{database}", "{table}"):
-        parts = parts.replace(name, "")
-    if "{" in parts or "}" in parts:
+    around = _NAME.split(template)[::2]
+    if any("{" in text or "}" in text for text in around):
         raise UsageError(
             f"option topic cannot be {template!r}; it may hold {{database}} and {{table}} only"
         )
-    fixed = template.replace("{schema}", "{database}")
-    if fixed == parts:
+    if len(around) == 1:
         return lambda _: template
-    return lambda e: fixed.replace("{database}", e.database or "").replace("{table}", e.table or "")
+    return lambda e: _NAME.sub(
+        lambda n: (e.table if n[1] == "table" else e.database) or "", template
+    )
 
 
 def packed(
