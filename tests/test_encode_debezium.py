@@ -303,12 +303,15 @@ INT64_MAX, UINT64_MAX = str(2**63 - 1), str(2**64 - 1)
         ("set('a','b')", "a,b", "a,b", named("string", "io.debezium.data.EnumSet", allowed="a,b")),
         ("json", '{"a": 1}', '{"a": 1}', named("string", "io.debezium.data.Json")),
         ("text", None, None, plain("string")),
-        ("hypertext", "x", "x", plain("string")),
-        (None, "5", "5", plain("string")),
     ],
 )  # fmt: skip
 def test_each_type(mysql: str | None, text: str | None, sent: Any, field: Any) -> None:
     assert (sent, field, []) == column(mysql, text)
+
+
+@pytest.mark.parametrize(("mysql", "text"), [("hypertext", "x"), (None, "5")])
+def test_a_type_that_nobody_knows_is_guessed_and_counted(mysql: str | None, text: str) -> None:
+    assert (text, plain("string"), ["types-guessed"]) == column(mysql, text)
 
 
 def test_geometry_and_vector() -> None:
@@ -452,7 +455,7 @@ def test_values_that_came_bare_stay_bare() -> None:
 def test_a_hostile_hint_does_not_get_out_of_its_value() -> None:
     event = change(key=None, types=None, after={"n": '1}},"op":"d"'}, extra={"numbers": '["n"]'})
     assert {"n": '1}},"op":"d"'} == schemaless(event)["after"]
-    assert ["misfit"] == lost(event)
+    assert ["misfit", "types-guessed"] == lost(event)
 
 
 def test_a_decimal_without_its_scale_is_told_by_the_schema_or_counted() -> None:

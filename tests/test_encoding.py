@@ -122,3 +122,80 @@ def test_strict_says_every_loss() -> None:
     assert "lossy" == code
     assert "commit number" in sentence
     assert "column types" in sentence
+
+
+def test_an_event_can_be_encoded_again() -> None:
+    types = {"id": ColumnType("int"), "e": ColumnType("enum")}
+    event = row(format="open-protocol", types=types, after={"id": "1", "e": "1"})
+    encoder = Encoder("maxwell", schema="CREATE TABLE t1 (id INT, e ENUM('2','1'))")
+    first, second = encoder(event), encoder(event)
+
+    assert first.records == second.records
+    assert {"id": "1", "e": "1"} == event.after
+
+
+def test_omss_bigint_is_unsigned() -> None:
+    types = {"a": ColumnType("INT64"), "u": ColumnType("BIGINT")}
+    event = row(format="dataworks", dialect="v2.0", types=types, after={"a": "1", "u": "2"})
+
+    assert b'"mysqlType":{"a":"bigint","u":"bigint unsigned"}' in value("canal-json", event)
+    assert b'"mysqlType":{"a":"int64","u":"bigint"}' in value("canal-json:oms", event)
+
+
+def test_types_of_a_sibling_dialect_lose_their_details() -> None:
+    event = row(format="canal-json", dialect="canal", types={"a": ColumnType("int(11)")})
+
+    assert ["type-details"] == Encoder("canal-json:ticdc")(event).lost
+
+
+def test_ticdc_names_types_by_its_options_and_floats_without_exponent() -> None:
+    types = {"a": ColumnType("enum('a\\\\','b')"), "f": ColumnType("float")}
+    event = row(types=types, after={"a": "a\\", "f": "1.0E10"})
+
+    assert b'"mysqlType":{"a":"enum","f":"float"}' in value("canal-json:ticdc", event)
+    assert b'"data":[{"a":"1","f":"10000000000"}]' in value("canal-json:ticdc", event)
+    described = value("canal-json:ticdc", event, content_compatible=True)
+    assert b"enum('a\\\\\\\\','b')" in described
+    plain = row(types={"a": ColumnType("decimal")}, after={"a": "1.25"})
+    assert b'{"a":"decimal"}' in value("canal-json:ticdc", plain, content_compatible=True)
+
+
+def test_a_cut_down_row_stays_marked() -> None:
+    event = row(format="open-protocol", commit_ts=5, extra={"onlyHandleKey": "true"})
+    found = value("canal-json:ticdc", event, enable_tidb_extension=True)
+
+    assert b'"_tidb":{"commitTs":5,"onlyHandleKey":true}' in found
+
+
+def test_the_connect_schema_is_in_the_order_of_the_row() -> None:
+    after = {"id": "1", "a": "2"}
+    one = {"id": ColumnType("int"), "a": ColumnType("int")}
+    other = dict(reversed(one.items()))
+
+    assert value("debezium", row(types=one, after=after)) == value(
+        "debezium", row(types=other, after=after)
+    )
+
+
+def test_a_delete_that_debezium_wrote_brings_its_own_tombstone() -> None:
+    event = row(op="delete", before={"a": "1"}, after=None, format="debezium", dialect="debezium")
+    encoder = Encoder("debezium-smt", delete_tombstone_handling_mode="rewrite-with-tombstone")
+
+    assert 1 == len(encoder(event).records)
+    assert 2 == len(encoder(row(op="delete", before={"a": "1"}, after=None)).records)
+
+
+def test_oms_pads_binary_in_hexadecimal() -> None:
+    event = row(types={"a": ColumnType("binary(4)")}, after={"a": "YQ=="})
+
+    assert b'"a":"61000000"' in value("debezium:oms", event)
+
+
+def test_what_names_no_table_goes_to_the_sinks_topic() -> None:
+    encoder = Encoder("open-protocol", topic="cdc.{table}")
+
+    assert None is encoder(Event("watermark", commit_ts=5)).records[0].topic
+
+
+def value(spec: str, event: Event, **options: Any) -> bytes:
+    return Encoder(spec, **options)(event).records[0].value or b""

@@ -57,6 +57,7 @@ class Encoder:
         self.informed = told.schema is not None
         self.route = router(told, dialect, self.encoding)
         self.misplaced = Memo(self.misplaces)
+        self.from_oms = Plans(from_oms)
         self.names_only = "types" in carried and "type-details" not in carried
         self.has_details = Plans(has_details)
         self.labels = NUMBERS not in carried
@@ -67,6 +68,10 @@ class Encoder:
         """Encode one event."""
         format, types = event.format, event.types
         own = format == self.name
+        same = own and event.dialect in (None, self.dialect)
+        if types is not None and not same and (format, event.dialect) in OMS_TYPES:
+            event = msgspec.structs.replace(event, types=self.from_oms(types))
+            types = event.types
         kind = "row" if event.kind == "row" and event.op != "truncate" else kind_of(event)
         lost: list[str] = []
         if kind == "invalid":
@@ -87,9 +92,9 @@ class Encoder:
                 lost.append(code)
         if event.position is not None and self.misplaced[format, tuple(event.position)]:
             lost.append("position")
-        if not (own and event.dialect in (None, self.dialect)) and PRESENT["extra"](event):
+        if not same and PRESENT["extra"](event):
             lost.append("extra")
-        if self.names_only and types is not None and not own and self.has_details(types):
+        if self.names_only and types is not None and not same and self.has_details(types):
             lost.append("type-details")
         if self.informed:
             if kind == "row":
@@ -219,9 +224,14 @@ def topic_template(template: str | None) -> Callable[[Event], str | None]:
         )
     if len(around) == 1:
         return lambda _: template
-    return lambda e: _NAME.sub(
-        lambda n: (e.table if n[1] == "table" else e.database) or "", template
-    )
+
+    def topic(event: Event) -> str | None:
+        told = {"database": event.database, "schema": event.database, "table": event.table}
+        if any(told[name] is None for name in _NAME.findall(template)):
+            return None  # a watermark, or DDL of a database: the sink's default topic
+        return _NAME.sub(lambda found: str(told[found[1]]), template)
+
+    return topic
 
 
 def packed(
@@ -283,6 +293,26 @@ def has_details(types: Types | None) -> bool:
     """Whether a type map tells more than the types' names."""
     parsed = (parse_type(told.mysql) for told in (types or {}).values())
     return any(type_.length is not None or type_.labels for type_ in parsed)
+
+
+OMS_TYPES = {("canal-json", "oms"), ("dataworks", "v2.0"), ("oms-default", "extend-column-type")}
+"""Formats and dialects whose types have OMS's names."""
+
+
+def from_oms(types: Types | None) -> Types | None:
+    """MySQL's types for OMS's names: its INT64 is BIGINT, and its BIGINT is unsigned.
+
+    >>> from headgate.event import ColumnType
+    >>> from_oms({"id": ColumnType("INT64"), "n": ColumnType("BIGINT")})["n"].mysql
+    'bigint unsigned'
+    """
+    names = {"int64": "bigint", "bigint": "bigint unsigned"}
+    return types and {
+        # What has flags is a schema's, and MySQL's already.
+        name: told if told.flags is not None or told.mysql is None
+        else told._replace(mysql=names.get(told.mysql.lower(), told.mysql.lower()))
+        for name, told in types.items()
+    }  # fmt: skip
 
 
 def unlabelled_columns(types: Types | None) -> list[str]:

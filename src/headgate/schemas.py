@@ -150,9 +150,11 @@ class Schemas:
             plan = self._plan(known, own, names)
         event.types = plan.types
         if plan.labels and (event.format, event.dialect) in NUMBERED:
-            _label(image, plan.labels)
-            if before is not None and before is not image:
-                _label(before, plan.labels)
+            # Copies, because the caller's event may be encoded again.
+            if after is not None:
+                event.after = _labelled(after, plan.labels)
+            if before is not None:
+                event.before = _labelled(before, plan.labels)
 
     def _plan(self, known: Known, own: Types | None, names: tuple[str, ...]) -> _Plan:
         content = (known, names, None if own is None else tuple(own.items()))
@@ -219,9 +221,11 @@ class Schemas:
             self._catalog.put(name, Known(draft))
 
 
-def _label(image: Image, labels: tuple[tuple[str, Convert], ...]) -> None:
-    """Write labels for numbers, in place."""
+def _labelled(image: Image, labels: tuple[tuple[str, Convert], ...]) -> Image:
+    """A copy of a row with labels for numbers."""
+    row = image.copy()
     for name, convert in labels:
-        value = image.get(name)
+        value = row.get(name)
         if value is not None:
-            image[name] = convert(value)
+            row[name] = convert(value)
+    return row

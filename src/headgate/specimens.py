@@ -46,6 +46,7 @@ OTHER: Image = dict.fromkeys(ROW) | {"id": "7", "c_int": "1", "c_enum": "small"}
 UNUSUAL: Image = {
     "c_ubig": "18446744073709551615",
     "c_double": "-0",
+    "c_float": "1e-7",
     "c_datetime6": "2024-02-29 23:59:59.000001",
     "c_json": "null",
 }

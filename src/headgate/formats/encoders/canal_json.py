@@ -29,10 +29,10 @@ from headgate.formats.encoders.common import (
     whole,
     written,
 )
-from headgate.loss import NUMBERS, VALUES
+from headgate.loss import NUMBERS, VALUES, Lossy
 from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import EncodeOptions, option
-from headgate.values import local
+from headgate.values import local, plain
 
 ROW_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
 DDL_TYPES = {
@@ -222,19 +222,17 @@ def described_type(type_: MySqlType) -> str:
     """
     base, length = type_.base, type_.length
     if type_.labels:
-        quoted = ",".join("'" + label.replace("'", "''") + "'" for label in type_.labels)
+        escaped = (label.replace("\\", "\\\\").replace("'", "''") for label in type_.labels)
+        quoted = ",".join(f"'{label}'" for label in escaped)
         return f"{base}({quoted})"
     if base in WIDTHS:
         length = WIDTHS[base][type_.unsigned] if length is None else length
-    elif base == "decimal":
-        length = 10 if length is None else length
+    elif base == "decimal" and length is not None:
         return plain_type(type_).replace(base, f"{base}({length},{type_.scale or 0})", 1)
     elif base in ("float", "double") and type_.scale is not None:
         return plain_type(type_).replace(base, f"{base}({length},{type_.scale})", 1)
     elif base in ("float", "double", "text", "blob") or base.endswith(("text", "blob")):
         length = None
-    elif base in ("bit", "char", "binary"):
-        length = length or 1
     elif base == "year":
         length = 4
     return plain_type(type_).replace(base, f"{base}({length})", 1) if length else plain_type(type_)
@@ -288,9 +286,7 @@ def planner(
         name_of = described_type
 
     def mysql_name(told: ColumnType, type_: MySqlType) -> str | None:
-        if own and not options.content_compatible:
-            return told.mysql
-        if type_.family == "unknown":
+        if type_.family == "unknown" or (own and dialect != "ticdc"):
             return told.mysql
         if dialect == "ticdc":
             return name_of(type_)
@@ -347,7 +343,20 @@ def writer(
         return enum_index(type_.labels, numbered)
     if type_.base == "set":
         return set_mask(type_.labels, numbered)
+    if dialect == "ticdc" and type_.family in ("float", "double"):
+        return without_exponent
     return to_local if type_.base == "timestamp" else None
+
+
+def without_exponent(text: str) -> str:
+    """A float as TiCDC writes it.
+
+    >>> without_exponent("1.5")
+    '1.5'
+    """
+    if "e" in text or "E" in text:
+        raise Lossy("float-digits", plain(text))
+    return text
 
 
 def bare_writer(type_: MySqlType) -> Write | None:
@@ -524,7 +533,8 @@ def ticdc_rows(options: Options) -> Callable[[Event, Plan, list[str]], TicdcRow]
         if event.op == "update":
             before = [changed(old, row) if only_changed else old]
         elif event.op == "delete":
-            if only_key and event.key:
+            if only_key and event.key and len(event.key) < len(row):
+                lost.append("deleted-row")
                 row = {n: v for n, v in row.items() if n in event.key}
                 image = {n: v for n, v in image.items() if n in event.key}
             if options.old_value_in_delete:
@@ -563,11 +573,12 @@ def tidb(event: Event) -> dict[str, Any]:
     if event.commit_ts is not None:
         found["commitTs"] = event.commit_ts
     extra = event.extra
-    if extra and event.format == "canal-json":
-        if extra.get("onlyHandleKey") == "true":
+    if extra:
+        own = event.format == "canal-json"
+        if extra.get("onlyHandleKey") == "true" or (not own and "claimCheckLocation" in extra):
             found["onlyHandleKey"] = True
         for name in ("claimCheckLocation", "rowkey"):
-            if name in extra:
+            if own and name in extra:
                 found[name] = extra[name]
     return found
 
@@ -710,10 +721,10 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
             ROWS | TYPED | {"type-details", "ddl", "ddl-op", "statement", "position.gtid", NUMBERS}
         )
     if dialect == "oms":
-        return ROWS - {"float-digits"} | TYPED | {"ddl", "ddl-op", "heartbeat"}
+        return ROWS - {"float-digits"} | TYPED | {"ddl", "ddl-op", "heartbeat", "bare-values"}
     if dialect == "tencent":
         return ROWS - {"float-digits"} | {"ddl", "ddl-op", "bare-values"}
-    found = ROWS | TYPED | {"ddl", "ddl-op", NUMBERS}
+    found = ROWS - {"float-digits"} | TYPED | {"ddl", "ddl-op", NUMBERS}
     if options.content_compatible:
         found |= {"type-details"}
     if options.enable_tidb_extension:

@@ -159,7 +159,7 @@ def set_mask(labels: Sequence[str], numbered: bool) -> Write:
             if text == "":
                 return "0"
             try:
-                return str(sum(bits[label] for label in text.split(",")))
+                return str(sum({bits[label] for label in text.split(",")}))
             except KeyError:
                 pass
         if (numbered or labels) and text.isascii() and text.isdigit():

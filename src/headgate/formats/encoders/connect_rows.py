@@ -36,6 +36,7 @@ MOST_FRACTION = 30
 INT64 = range(-(2**63), 2**63)
 LONG, DOUBLE, BOOLEAN = plain("int64"), plain("double"), plain("boolean")
 NOTHING: Mapping[str, str] = {}
+CONNECT_FORMATS = ("debezium", "debezium-smt")
 Row = dict[str, Any]
 
 
@@ -44,6 +45,7 @@ class Layout:
 
     def __init__(self, columns: dict[str, Column], nullable: dict[str, bool]) -> None:
         self.columns, self.nullable = columns, nullable
+        self.names = list(columns)
         self.writers: Writers = [(n, c.write) for n, c in columns.items() if c.write]
         self.blocks: dict[Any, Any] = {}
 
@@ -187,13 +189,20 @@ def writers_of(event: Event, layout: Layout) -> Writers:
     return [*layout.writers, *((n, w) for n, w in more if n not in layout.columns)]
 
 
-def columns_of(event: Event, layout: Layout) -> Mapping[str, Column]:
-    """All columns of an event; those whose types nobody tells by what their values look like."""
+def columns_of(event: Event, layout: Layout, lost: list[str]) -> Mapping[str, Column]:
+    """All columns of an event; those whose types nobody tells by what their values look like.
+
+    A Connect schema has an order of its own. Other types are put in the order of the row, because
+    TiCDC tells them in another one each time.
+    """
     images = [image for image in (event.after, event.before) if image]
     known = layout.columns
-    if all(image.keys() <= known.keys() for image in images):
+    if all(list(image) == layout.names for image in images):
         return known
     found = {n: known.get(n, TEXT) for image in images for n in image}
+    if found.keys() <= known.keys():
+        return known if event.format in CONNECT_FORMATS else found
+    lost.append("types-guessed")
     extra = event.extra or NOTHING
     guessed = [(n, number_column(n, images)) for n in name_list(extra.get("numbers"))]
     guessed += [(n, BOOLEAN) for n in name_list(extra.get("booleans"))]

@@ -15,6 +15,7 @@ from headgate.formats import Encode, Encoding
 from headgate.formats.encoders import connect_schema
 from headgate.formats.encoders.common import jackson_style, to_json
 from headgate.formats.encoders.connect_rows import (
+    CONNECT_FORMATS,
     INT64,
     NOTHING,
     Layout,
@@ -34,7 +35,6 @@ OMS_CONNECTOR, OMS = "OB_MYSQL", "OMS"
 OPS = {"insert": "c", "update": "u", "delete": "d", "snapshot": "r", "truncate": "t"}
 OMS_OPS = {"insert": "c", "update": "u", "delete": "d", "snapshot": "c"}
 BOUNDARIES = {"begin": "BEGIN", "commit": "END"}
-CONNECT_FORMATS = ("debezium", "debezium-smt")
 PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 ORDERS = ("total_order", "data_collection_order")
 MIN_MICROS, MAX_MICROS = -(2**63) // 1_000 + 1, (2**63 - 1) // 1_000
@@ -330,9 +330,9 @@ Starts = tuple[bytes, bytes, bytes]
 NO_SCHEMA: Starts = (b"", b"", b"")
 
 
-def make_starts(event: Event, layout: Layout, source: Source) -> Starts:
+def make_starts(event: Event, layout: Layout, source: Source, lost: list[str]) -> Starts:
     """The schema blocks of an event."""
-    columns = columns_of(event, layout)
+    columns = columns_of(event, layout, lost)
     table = (source.name, event.database, event.table)
     placed = is_placed(source)
     told: tuple[Any, ...] = (table, event.key, source.connector, placed)
@@ -380,7 +380,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = images_of(event, layout, lost)
         source = source_of(event, own)
-        value_start, key_start, end = make_starts(event, layout, source) if schemas else NO_SCHEMA
+        value_start, key_start, end = (
+            make_starts(event, layout, source, lost) if schemas else NO_SCHEMA
+        )
         message = Envelope(
             before, after, source, None, OPS[op], thousandth(emitted), emitted, nanos(emitted)
         )
@@ -591,7 +593,7 @@ def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
             return []
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = images_of(event, layout, lost)
-        start = oms_start(event, layout) if schemas else plain_start
+        start = oms_start(event, layout, lost) if schemas else plain_start
         connector, name, version, pos = oms_words(event)
         source = OmsSource(
             connector,
@@ -614,9 +616,9 @@ def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
     return encode
 
 
-def oms_start(event: Event, layout: Layout) -> bytes:
+def oms_start(event: Event, layout: Layout, lost: list[str]) -> bytes:
     """OMS's schema block."""
-    columns = columns_of(event, layout)
+    columns = columns_of(event, layout, lost)
     types = {name: column.head["type"] for name, column in columns.items()}
     told = None if columns is layout.columns else tuple(types.items())
     start: bytes = layout.block(told, lambda: connect_schema.oms_envelope(types))
@@ -661,8 +663,7 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     """What a dialect has a place for."""
     if dialect == "debezium":
         return NATIVE | type_codes(options)
-    found = ROWS | {"heartbeat"}
-    return found | {"types"} if options.schemas_enable else found
+    return ROWS | {"heartbeat"}  # its schema has no semantic names: a date is an int32
 
 
 ENCODING = Encoding(

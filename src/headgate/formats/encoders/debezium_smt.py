@@ -14,6 +14,7 @@ from headgate.formats import Encode, Encoding
 from headgate.formats.encoders import connect_schema
 from headgate.formats.encoders.common import name_list, written
 from headgate.formats.encoders.connect_rows import (
+    CONNECT_FORMATS,
     NOTHING,
     Layout,
     columns_of,
@@ -23,7 +24,6 @@ from headgate.formats.encoders.connect_rows import (
 )
 from headgate.formats.encoders.connect_values import ValueOptions
 from headgate.formats.encoders.debezium import (
-    CONNECT_FORMATS,
     NO_SCHEMA,
     OPS,
     OTHERS,
@@ -250,7 +250,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         if schemas or len(fields) > 1 or not usual:
             source = source_of(event, kept if event.dialect == "debezium" else None)
         starts = (
-            make_starts(event, layout, source.name, fields) if schemas and source else NO_SCHEMA
+            make_starts(event, layout, source.name, fields, lost)
+            if schemas and source
+            else NO_SCHEMA
         )
         if own and "key" in kept:
             key: bytes | None = kept["key"].encode()
@@ -263,16 +265,20 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         for name, _, get in fields:
             row[name] = get(event, source, kept)
         records = [Record(finish(starts[0], row, starts[2]), key)]
-        if gone and mode == "rewrite-with-tombstone" and key is not None and not own:
+        # A delete that Debezium wrote has its tombstone behind it in the stream.
+        followed = own or (event.format == "debezium" and event.dialect == "debezium")
+        if gone and mode == "rewrite-with-tombstone" and key is not None and not followed:
             records.append(Record(None, key))
         return records
 
     return encode
 
 
-def make_starts(event: Event, layout: Layout, name: str, fields: list[Added]) -> Starts:
+def make_starts(
+    event: Event, layout: Layout, name: str, fields: list[Added], lost: list[str]
+) -> Starts:
     """The schema blocks of a row."""
-    columns = columns_of(event, layout)
+    columns = columns_of(event, layout, lost)
     table = (name, event.database, event.table)
     told: tuple[Any, ...] = (table, event.key, tuple(field[:2] for field in fields))
     if columns is not layout.columns:

@@ -46,8 +46,12 @@ def writer(method: str, type_: MySqlType) -> Write | None:
     >>> writer("Maxwell", parse_type("set('a','b')"))("a,b"), writer("Canal", parse_type("text"))
     (['a', 'b'], None)
     """
-    if type_.base == "bigint" and type_.unsigned and method.startswith("Debezium"):
-        return None
+    if method.startswith("Debezium"):
+        if type_.base == "bigint" and type_.unsigned:
+            return None
+        if type_.base == "binary" and type_.length:
+            width = 2 * type_.length
+            return lambda text: hexadecimal(text).ljust(width, "0")
     return WRITERS[method].get(type_.family)
 
 
