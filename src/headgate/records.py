@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -145,16 +144,3 @@ def _make_types(told: tuple[tuple[str, ...], tuple[Any, ...]]) -> Types:
 
 
 _types: Memo[tuple[tuple[str, ...], tuple[Any, ...]], Types] = Memo(_make_types)
-
-
-def count_losses(found: Iterable[list[str] | None]) -> Counter[str]:
-    """How often each code occurs.
-
-    >>> count_losses([["key"], None, ["key", "types"]])
-    Counter({'key': 2, 'types': 1})
-    """
-    counts: Counter[str] = Counter()
-    for codes in found:
-        if codes:
-            counts.update(codes)
-    return counts

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from headgate import values
 from headgate.errors import UsageError
 from headgate.event import ColumnType, Event, Image, Types
+from headgate.formats.encoders.common import is_numbered
 from headgate.limits import CACHED_BYTES, CACHED_KEY_BYTES
 from headgate.memo import Memo, weight
 from headgate.sql.catalog import Absent, Catalog, Known, Name
@@ -27,12 +28,6 @@ MAX_LEARNT_BYTES = 64 * 1024 * 1024
 """Schemas learnt from events beyond this push out the oldest."""
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-
-NUMBERED = {("open-protocol", dialect) for dialect in (None, "classic", "new")} | {
-    ("canal-json", "canal"),
-    ("canal-json", "ticdc"),
-}
-"""Formats and dialects that may send an ENUM's index and a SET's bit mask for its labels."""
 
 
 class _Plan(NamedTuple):
@@ -149,7 +144,7 @@ class Schemas:
         if plan is None or plan.own is not own:
             plan = self._plan(known, own, names)
         event.types = plan.types
-        if plan.labels and (event.format, event.dialect) in NUMBERED:
+        if plan.labels and is_numbered(event):
             # Copies, because the caller's event may be encoded again.
             if after is not None:
                 event.after = _labelled(after, plan.labels)

@@ -29,7 +29,7 @@ from headgate.formats.encoders.common import (
     whole,
     written,
 )
-from headgate.loss import NUMBERS, VALUES, Lossy
+from headgate.loss import NUMBERS, Lossy
 from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import EncodeOptions, option
 from headgate.values import local, plain
@@ -709,22 +709,19 @@ def ticdc_others(options: Options) -> Callable[[Event], TicdcOther | None]:
 
 
 ROWS = frozenset({"insert", "before", "database", "table", "event-time", "event-time-millis"})
-ROWS |= {"emit-time", "emit-time-millis", *VALUES}
-ROWS -= {"before-unknown"}
+ROWS |= {"emit-time", "emit-time-millis"}
 TYPED = frozenset({"key", "types"})
 
 
 def carries(dialect: str, options: Options) -> frozenset[str]:
     """What a dialect has a place for."""
     if dialect == "canal":
-        return (
-            ROWS | TYPED | {"type-details", "ddl", "ddl-op", "statement", "position.gtid", NUMBERS}
-        )
+        return ROWS | TYPED | {"type-details", "ddl", "statement", "position.gtid", NUMBERS}
     if dialect == "oms":
-        return ROWS - {"float-digits"} | TYPED | {"ddl", "ddl-op", "heartbeat", "bare-values"}
+        return ROWS | TYPED | {"ddl", "heartbeat", "bare-values"}
     if dialect == "tencent":
-        return ROWS - {"float-digits"} | {"ddl", "ddl-op", "bare-values"}
-    found = ROWS - {"float-digits"} | TYPED | {"ddl", "ddl-op", NUMBERS}
+        return ROWS | {"ddl", "bare-values"}
+    found = ROWS | TYPED | {"ddl", NUMBERS}
     if options.content_compatible:
         found |= {"type-details"}
     if options.enable_tidb_extension:

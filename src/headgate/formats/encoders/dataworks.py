@@ -12,7 +12,7 @@ from headgate.event import Event, Record, Types
 from headgate.formats import Encode, Encoding
 from headgate.formats.encoders.common import Plans, json_value, to_json, whole, written
 from headgate.formats.encoders.oms_values import row_writers, type_name
-from headgate.loss import VALUES, Lossy
+from headgate.loss import Lossy
 from headgate.options import EncodeOptions
 
 FORMAT = "dataworks"
@@ -232,8 +232,7 @@ EMPTY = Raw(b"{}")
 CARRIED = frozenset({"insert", "before", "database", "table", "key", "types", "bare-values"})
 CARRIED |= {"commit-ts", "event-time", "event-time-millis", "event-time-micros"}
 CARRIED |= {"emit-time", "emit-time-millis", "emit-time-micros"}
-CARRIED |= {"ddl", "ddl-op", "heartbeat", "transaction", *VALUES}
-CARRIED -= {"float-digits"}
+CARRIED |= {"ddl", "heartbeat", "transaction"}
 CARRIED |= {"position.checkpointTime", "position.scn"}
 
 

@@ -26,7 +26,7 @@ from headgate.formats.encoders.connect_rows import (
 )
 from headgate.formats.encoders.connect_values import ValueOptions, nested
 from headgate.formats.parts.debezium_source import MYSQL_LIKE
-from headgate.loss import HINTS, VALUES, Lossy
+from headgate.loss import HINTS, Lossy
 from headgate.options import EncodeOptions, names, option, spelled
 
 VERSION, CONNECTOR, PREFIX = "3.6.1.Final", "mysql", "headgate"
@@ -644,7 +644,7 @@ def oms_heartbeat(event: Event) -> OmsHeartbeat:
 # What is carried
 
 
-ROWS = frozenset({"insert", "before", "database", "table", "bare-values", "emit-time", *VALUES})
+ROWS = frozenset({"insert", "before", "database", "table", "bare-values", "emit-time"})
 ROWS |= {"event-time", "event-time-millis", "emit-time-millis"}
 OTHERS = frozenset({"ddl", "heartbeat", "transaction", "tombstone"})
 NATIVE = ROWS | OTHERS | {"truncate", "snapshot", "key", "event-time-micros", "emit-time-micros"}

@@ -44,7 +44,6 @@ from headgate.formats.encoders.debezium import (
     tombstone,
     type_codes,
 )
-from headgate.loss import VALUES
 from headgate.memo import Memo
 from headgate.options import option
 
@@ -298,10 +297,10 @@ def make_starts(
 def carries(dialect: str, options: Options) -> frozenset[str]:
     """What a dialect has a place for."""
     if dialect == "oms":
-        return frozenset({"bare-values", "heartbeat", *VALUES})
-    found = OTHERS | {"bare-values", "key", "incomplete", *VALUES} | type_codes(options)
-    mode = options.delete_tombstone_handling_mode
-    found -= {"rewrite": {"tombstone"}, "tombstone": {"deleted-row"}}.get(mode, set())
+        return frozenset({"bare-values", "heartbeat"})
+    found = OTHERS | {"bare-values", "key", "incomplete"} | type_codes(options)
+    if options.delete_tombstone_handling_mode == "rewrite":
+        found -= {"tombstone"}
     if (options.topic or "").endswith(".{database}.{table}"):
         found |= {"database", "table"}
     return found | codes_of(asked(options).values())

@@ -28,7 +28,7 @@ from headgate.formats.encoders.maxwell_values import (
     said,
 )
 from headgate.formats.parts.maxwell_words import MARKER_OPS, ROW_OPS
-from headgate.loss import VALUES, Lossy
+from headgate.loss import Lossy
 from headgate.memo import Memo
 from headgate.options import EncodeOptions, names, option, spelled
 
@@ -402,15 +402,8 @@ PLACES = {
 def carries(dialect: str, options: Options) -> frozenset[str]:
     """What a dialect has a place for."""
     if dialect == "oms":
-        return ROWS | {
-            "ddl",
-            "ddl-op",
-            "heartbeat",
-            "position.xid",
-            "position.position",
-            *VALUES,
-        } - {"float-digits"}
-    found = ROWS | {"snapshot", "snapshot-marker", *VALUES} - {"json-null", "float-digits"}
+        return ROWS | {"ddl", "heartbeat", "position.xid", "position.position"}
+    found = ROWS | {"snapshot", "snapshot-marker"}
     for switch, places in PLACES.items():
         if getattr(options, switch) is not False:
             found |= {f"position.{name}" for name in places}
@@ -419,10 +412,8 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     if options.output_push_timestamp:
         found |= {"emit-time", "emit-time-millis", "emit-time-micros"}
     if options.output_ddl:
-        found |= {"ddl", "ddl-op"}
-    if not options.output_nulls:
-        found -= {"null-columns"}
-    return found - {"zero-dates"} if options.output_null_zerodates else found
+        found |= {"ddl"}
+    return found
 
 
 ENCODING = Encoding(Options, make_encoder, carries, producer="maxwell")

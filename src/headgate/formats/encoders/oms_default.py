@@ -17,7 +17,6 @@ from headgate.formats.encoders.oms_values import (
     row_writers,
     type_name,
 )
-from headgate.loss import VALUES
 from headgate.options import EncodeOptions
 
 FORMAT = "oms-default"
@@ -224,8 +223,7 @@ def ddl_struct(event: Event, dialect: str) -> dict[str, Any]:
 
 PLACES = ("checkpoint", "source_identity", "uniqueId", "transId", "clusterId")
 ROWS = frozenset({"insert", "before", "database", "table", "key", "bare-values", "commit-ts"})
-ROWS |= {"event-time", "ddl", "ddl-op", "heartbeat", *VALUES, *(f"position.{p}" for p in PLACES)}
-ROWS -= {"float-digits"}
+ROWS |= {"event-time", "ddl", "heartbeat", *(f"position.{p}" for p in PLACES)}
 
 
 def carries(dialect: str, options: EncodeOptions) -> frozenset[str]:

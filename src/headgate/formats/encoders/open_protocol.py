@@ -17,7 +17,7 @@ from headgate.formats.encoders.common import long_escapes
 from headgate.formats.encoders.open_protocol_columns import asked_of, members, planner
 from headgate.formats.encoders.open_protocol_ddl import ddl_code
 from headgate.formats.parts.open_protocol_frames import VERSION
-from headgate.loss import INCOMPLETE, NUMBERS, VALUES
+from headgate.loss import INCOMPLETE, NUMBERS
 from headgate.memo import Memo
 from headgate.options import EncodeOptions, option
 
@@ -301,10 +301,8 @@ def frame_bytes(record: Record) -> int:
     return len(record.key or b"") - len(VERSION) + len(record.value or b"")
 
 
-CARRIED = frozenset(
-    {"ddl", "ddl-op", "watermark", "database", "table", "key", "types", "bare-values"}
-)
-CARRIED |= {"commit-ts", "event-time", "event-time-millis", "incomplete", NUMBERS, *VALUES}
+CARRIED = frozenset({"ddl", "watermark", "database", "table", "key", "types", "bare-values"})
+CARRIED |= {"commit-ts", "event-time", "event-time-millis", "incomplete", NUMBERS}
 
 
 def carries(dialect: str, options: Any) -> frozenset[str]:

@@ -15,7 +15,7 @@ from headgate.event import Event, Record
 from headgate.formats import Encode, Encoding
 from headgate.formats.encoders.common import Writers, changed, to_json, whole, written
 from headgate.formats.encoders.oms_values import key_values, row_writers
-from headgate.loss import VALUES, Lossy
+from headgate.loss import Lossy
 from headgate.options import EncodeOptions
 from headgate.values import EPOCH
 
@@ -205,8 +205,7 @@ def time_writer(zone_name: str) -> WriteTime:
 
 
 CARRIED = frozenset({"insert", "before", "database", "table", "bare-values", "commit-ts"})
-CARRIED |= {"event-time", "emit-time", "ddl", "heartbeat", *VALUES}
-CARRIED -= {"float-digits", "before-unknown"}
+CARRIED |= {"event-time", "emit-time", "ddl", "heartbeat"}
 CARRIED |= {"position.seq", "position.idx", "position.trans", "position.scn"}
 
 
