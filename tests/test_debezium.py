@@ -334,3 +334,33 @@ def test_statements_say_what_they_do(statement: str, op: str | None) -> None:
 @pytest.mark.parametrize("text", ["0000-00-00 00:00:00", "9999-12-31T23:59:59-14:00", "", "Z"])
 def test_text_that_is_no_time_stays_as_it_is(text: str) -> None:
     assert utc_text(text) == text
+
+
+WKB = "AQEAAAAAAAAAAADwPwAAAAAAAPA/"
+
+
+@pytest.mark.parametrize(
+    ("told", "sent", "text"),
+    [
+        ("GEOMETRY", f'{{"wkb":"{WKB}","srid":null}}', "AAAAAAEBAAAAAAAAAAAA8D8AAAAAAADwPw=="),
+        ("POLYGON", '{"wkb":"AQMAAAA=","srid":4326}', "5hAAAAEDAAAA"),
+        ("POINT", f'{{"x":1.0,"y":1,"wkb":"{WKB}","srid":1}}',
+         "AQAAAAEBAAAAAAAAAAAA8D8AAAAAAADwPw=="),
+        ("POINT", f'{{"x":1.0,"y":2.0,"wkb":"{WKB}","srid":1}}', None),
+        ("POINT", f'{{"x":1.0,"y":null,"wkb":"{WKB}","srid":1}}', None),
+        ("POINT", '{"x":1.0,"y":1.0,"wkb":null,"srid":1}', None),
+        ("POINT", f'{{"wkb":"{WKB}","srid":1}}', None),
+        ("GEOMETRY", f'{{"wkb":"{WKB}","srid":0}}', None),
+        ("GEOMETRY", f'{{"wkb":"{WKB}","srid":-1}}', None),
+        ("GEOMETRY", f'{{"wkb":"{WKB}"}}', None),
+        ("GEOMETRY", '{"wkb":"?","srid":1}', None),
+        ("GEOMETRY", '[1]', None),
+    ],
+)  # fmt: skip
+def test_a_geometry_is_mysqls_bytes_where_they_say_the_same(
+    told: str, sent: str, text: str | None
+) -> None:
+    message = f'{{"op":"c","before":null,"after":{{"g":{sent}}},"source":{{"connector":"mysql"}}}}'
+    (event,) = decoder("debezium", columns=f"g {told}")(None, message.encode(), None)
+
+    assert {"g": text or sent} == event.after

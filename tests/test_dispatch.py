@@ -54,7 +54,7 @@ def refusal(*arguments: Any) -> str:
     [("test.t1", 1079797119, 15), ("test.t2", 3646239941, 5), ("test.t3", 2924610643, 3)],
 )
 def test_ticdc_table(table: str, total: int, at: int) -> None:
-    assert total == ticdc_hash(row(table), ())
+    assert total == ticdc_hash()(row(table), ())
     for rule in (None, "table", "default", "Table"):
         assert (at,) == chosen(row(table), "ticdc", rule, 16)
 
@@ -113,6 +113,37 @@ def test_ticdc_hashes_null_as_the_word() -> None:
     assert (expected,) == chosen(row(after={"a": None}), "ticdc", "columns", 1000, "a")
 
 
+def test_the_new_ticdc_skips_null() -> None:
+    event = row(after={"a": None, "b": "11"})
+    expected = (crc32(b"testt1") ^ crc32(b"b11")) % 1000
+    assert (expected,) == chosen(event, "ticdc-new", "columns", 1000, "a,b")
+
+
+def test_timestamps_are_hashed_as_the_producers_local_text() -> None:
+    types = {"at": ColumnType("timestamp")}
+    event = row(key=("at",), after={"at": "2024-05-01 00:00:00"}, types=types)
+    crc = crc32(b"testt1") ^ crc32(b"at2024-05-01 08:00:00")
+    java = abs(java_hash("test") ^ java_hash("2024-05-01 08:00:00"))
+    zone = "Asia/Shanghai"
+    for producer, rule, expected in (
+        ("ticdc", "index-value", crc),
+        ("ticdc-new", "index-value", crc),
+        ("canal", "primary-key", java),
+    ):
+        choose = partitioner(rule, 1000, None, producer, False, zone)
+        assert (expected % 1000,) == choose(event)
+    choose = partitioner("primary-key", 1000, None, "maxwell", False, zone)
+    assert (abs(java_hash("2024-05-01 00:00:00")) % 1000,) == choose(event), "Maxwell has UTC"
+
+
+def test_a_time_that_comes_twice_has_a_partition() -> None:
+    types = {"at": ColumnType("timestamp")}
+    event = row(key=("at",), after={"at": "2023-10-29 00:30:00"}, types=types)
+    expected = (crc32(b"testt1") ^ crc32(b"at2023-10-29 02:30:00")) % 1000
+    choose = partitioner("index-value", 1000, None, "ticdc", False, "Europe/Berlin")
+    assert (expected,) == choose(event)
+
+
 @pytest.mark.parametrize(
     ("mysql", "text", "hashed"),
     [
@@ -133,6 +164,9 @@ def test_ticdc_hashes_null_as_the_word() -> None:
         ("set('a','b','c')", "a,z", b"a,z"),
         ("set", "3", b"3"),
         ("double", "1e-7", b"0.0000001"),
+        ("double", "5.0", b"5"),
+        ("year", "0000", b"0"),
+        ("timestamp", "2024-05-01 08:00:00", b"2024-05-01 08:00:00"),
         ("float", "1.5", b"1.5"),
         ("decimal(4,2)", "1.50", b"1.50"),
         ("bigint unsigned", "18446744073709551615", b"18446744073709551615"),
@@ -141,7 +175,7 @@ def test_ticdc_hashes_null_as_the_word() -> None:
 def test_ticdc_value_text(mysql: str | None, text: str, hashed: bytes) -> None:
     types = {"v": ColumnType(mysql)} if mysql else None
     expected = crc32(b"testt1") ^ crc32(b"v" + hashed)
-    assert expected == ticdc_hash(row(after={"v": text}, types=types), ["v"])
+    assert expected == ticdc_hash()(row(after={"v": text}, types=types), ["v"])
 
 
 def test_ticdc_commit_number() -> None:
@@ -237,10 +271,18 @@ def test_canal_joins_columns_and_takes_null_for_nothing() -> None:
     assert (expected,) == chosen(event, "canal", "columns", 97, "a,c,absent")
 
 
-def test_canal_hashes_what_it_writes() -> None:
-    types = {"b": ColumnType("varbinary(2)"), "e": ColumnType("enum('x','y')")}
-    event = row(key=("b", "e"), after={"b": "Bf8=", "e": "y"}, types=types)
-    expected = abs(java_hash("test") ^ java_hash("\x05ÿ") ^ java_hash("2")) % 97
+@pytest.mark.parametrize(
+    ("mysql", "text", "hashed"),
+    [
+        ("varbinary(2)", "Bf8=", "\x05ÿ"),
+        ("enum('x','y')", "y", "2"),
+        ("double", "10000000", "1.0E7"),
+        ("year", "0", "0000"),
+    ],
+)
+def test_canal_hashes_what_it_writes(mysql: str, text: str, hashed: str) -> None:
+    event = row(key=("v",), after={"v": text}, types={"v": ColumnType(mysql)})
+    expected = abs(java_hash("test") ^ java_hash(hashed)) % 97
     assert (expected,) == chosen(event, "canal", "primary-key", 97)
 
 

@@ -113,6 +113,34 @@ def test_debeziums_own_tombstones_are_not_doubled() -> None:
     assert [] == [code for e in events for code in encoder(e).lost]
 
 
+def flat(value: bytes | None, key: bytes = b'{"id":1}') -> Event:
+    (event,) = decoder("debezium-smt")(key, value, None)
+    return event
+
+
+def test_the_transforms_tombstones_are_not_doubled() -> None:
+    stream = [flat(b'{"id":1,"__deleted":"true"}'), flat(None), flat(None)]
+
+    def counts(**options: Any) -> list[tuple[int, list[str]]]:
+        encoder = Encoder("debezium", **BARE, **options)
+        return [(len(o.records), o.lost) for o in map(encoder, stream)]
+
+    assert [(2, ["extra"]), (0, []), (1, [])] == counts()
+    assert [(1, ["extra"]), (1, []), (1, [])] == counts(tombstones_on_delete=False)
+    assert [(0, ["extra"]), (1, []), (1, [])] == counts(strict=True)  # the delete is refused
+
+
+def test_another_rows_tombstone_is_written() -> None:
+    encoder = Encoder("debezium", **BARE)
+    encoder(flat(b'{"id":1,"__deleted":"true"}'))
+
+    assert [b'{"id":2}'] == [r.key for r in encoder(flat(None, b'{"id":2}')).records]
+    assert [] == encoder(flat(None, b'{"schema":null,"payload":{"id":1}}')).records
+    encoder(flat(b'{"id":1,"__deleted":"true"}'))
+    encoder(flat(b'{"id":1,"__deleted":"false"}'))
+    assert [None] == [r.value for r in encoder(flat(None)).records]
+
+
 def test_snapshot_and_truncate() -> None:
     snapshot = schemaless(change("snapshot"))
     truncated = schemaless(change("truncate"))
@@ -131,7 +159,7 @@ def test_a_changed_key_is_a_delete_a_tombstone_and_a_create() -> None:
     assert [b'{"id":1}', b'{"id":1}', b'{"id":2}'] == [r.key for r in outcome.records]
     assert (("__debezium.newkey", b'{"id":2}'),) == deleted.headers
     assert (("__debezium.oldkey", b'{"id":1}'),) == created.headers
-    assert tombstone.value is None
+    assert (None, deleted.headers) == (tombstone.value, tombstone.headers)
     assert ["d", None] == [json.loads(deleted.value or b"")[n] for n in ("op", "after")]
     assert ["c", None] == [json.loads(created.value or b"")[n] for n in ("op", "before")]
 
@@ -293,6 +321,14 @@ INT64_MAX, UINT64_MAX = str(2**63 - 1), str(2**64 - 1)
          named("int64", "io.debezium.time.MicroTimestamp")),
         ("timestamp(3)", "2018-06-20 13:37:03.500", "2018-06-20T13:37:03.500Z",
          named("string", "io.debezium.time.ZonedTimestamp")),
+        ("timestamp(3)", "2018-06-20 13:37:03.5", "2018-06-20T13:37:03.500Z",
+         named("string", "io.debezium.time.ZonedTimestamp")),
+        ("timestamp(6)", "2018-06-20 13:37:03", "2018-06-20T13:37:03.000000Z",
+         named("string", "io.debezium.time.ZonedTimestamp")),
+        ("timestamp(0)", "2018-06-20 13:37:03.000", "2018-06-20T13:37:03Z",
+         named("string", "io.debezium.time.ZonedTimestamp")),
+        ("timestamp", "2018-06-20 13:37:03.50", "2018-06-20T13:37:03.50Z",
+         named("string", "io.debezium.time.ZonedTimestamp")),
         ("char(3)", "é🦊", "é🦊", plain("string")),
         ("binary(4)", "YWI=", "YWIAAA==", plain("bytes")),
         ("varbinary(4)", "YWI=", "YWI=", plain("bytes")),
@@ -331,10 +367,18 @@ def test_geometry_and_vector() -> None:
     ("options", "mysql", "text", "sent", "field", "codes"),
     [
         ({"decimal_handling_mode": "string"}, "decimal(10,2)", "7.90", "7.90", plain("string"), []),
+        ({"decimal_handling_mode": "string"}, "decimal(10,2)", "1.5", "1.50", plain("string"), []),
+        ({"decimal_handling_mode": "string"}, "decimal(10,2)", "-7", "-7.00", plain("string"), []),
+        ({"decimal_handling_mode": "string"}, "decimal(10)", "7", "7", plain("string"), []),
+        ({"decimal_handling_mode": "string"}, "decimal", "1.5", "1.5", plain("string"), []),
+        ({"decimal_handling_mode": "string"}, "decimal(9,8)", "0.00000015", "0.00000015",
+         plain("string"), []),
         ({"decimal_handling_mode": "double"}, "decimal(10,2)", "7.90", "7.9", plain("double"), []),
         ({"decimal_handling_mode": "double"}, "decimal(20,2)", "123456789012345678.12",
          "1.2345678901234568E17", plain("double"), ["float-digits"]),
         ({"decimal_format": "numeric"}, "decimal(10,2)", "7.90", "7.90",
+         named("bytes", DECIMAL, **TEN), []),
+        ({"decimal_format": "numeric"}, "decimal(10,2)", "1.5", "1.50",
          named("bytes", DECIMAL, **TEN), []),
         ({"binary_handling_mode": "base64"}, "blob", "+/8=", "+/8=", plain("string"), []),
         ({"binary_handling_mode": "base64-url-safe"}, "blob", "+/8=", "-_8=", plain("string"), []),
@@ -362,6 +406,8 @@ def test_geometry_and_vector() -> None:
          named("int64", "io.debezium.time.NanoTime"), []),
         ({"time_precision_mode": "nanoseconds"}, "datetime", "1970-01-01 00:00:01", 10**9,
          named("int64", "io.debezium.time.NanoTimestamp"), []),
+        ({"time_precision_mode": "nanoseconds"}, "datetime", "2262-04-11 23:47:16",
+         9223372036000000000, named("int64", "io.debezium.time.NanoTimestamp"), []),
     ],
 )  # fmt: skip
 def test_each_mode(
@@ -402,6 +448,50 @@ def test_values_that_cannot_be_written(
     assert (sent, [code]) == column(mysql, text, flags)[::2]
 
 
+@pytest.mark.parametrize(
+    ("mode", "mysql", "text"),
+    [
+        ("nanoseconds", "datetime", "2262-04-11 23:47:17"),
+        ("nanoseconds", "datetime(6)", "9999-12-31 23:59:59.999999"),
+        ("nanoseconds", "datetime", "1000-01-01 00:00:00"),
+        ("nanoseconds", "time", "9999999:00:00"),
+        ("connect", "time", "-00:00:01"),
+        ("connect", "time", "24:00:01"),
+        ("connect", "time", "838:59:59"),
+        ("microseconds", "datetime", "999999-12-31 23:59:59"),
+        ("microseconds", "date", "9999999-12-31"),
+    ],
+)
+def test_a_count_that_is_out_of_range_is_text_and_counted(mode: str, mysql: str, text: str) -> None:
+    sent, field, codes = column(mysql, text, time_precision_mode=mode)
+
+    assert (text, ["misfit"]) == (sent, codes)
+    assert field["type"] in ("int32", "int64")
+
+
+@pytest.mark.parametrize(
+    ("mysql", "text", "sent", "mode"),
+    [
+        ("date", "0000-00-00", 0, "adaptive_time_microseconds"),
+        ("datetime", "0000-00-00 00:00:00", 0, "connect"),
+        ("timestamp(3)", "0000-00-00 00:00:00.000", "1970-01-01T00:00:00Z", "connect"),
+        ("date", "2021-02-30", "1970-01-01Z", "isostring"),
+    ],
+)
+def test_a_zero_date_in_the_key_is_the_epoch(mysql: str, text: str, sent: Any, mode: str) -> None:
+    types = {"day": ColumnType(mysql), "other": ColumnType(mysql)}
+    event = change(key=("day",), types=types, after={"day": text, "other": text})
+    outcome = Encoder("debezium", time_precision_mode=mode)(event)
+    (record,) = outcome.records
+    key, value = json.loads(record.key or b""), json.loads(record.value or b"")
+    fields = {f["field"]: f["optional"] for f in value["schema"]["fields"][1]["fields"]}
+
+    assert {"day": sent} == key["payload"]
+    assert {"day": sent, "other": None} == value["payload"]["after"]
+    assert {"day": False, "other": True} == fields
+    assert ["zero-dates", "zero-dates"] == [c for c in outcome.lost if c == "zero-dates"]
+
+
 def test_the_flags_say_what_is_optional() -> None:
     assert [True, False, True] == [column("int", "1", f)[1]["optional"] for f in (64, 0, None)]
 
@@ -440,6 +530,22 @@ def test_canal_becomes_debezium() -> None:
     )
 
 
+def test_canals_geometry_comes_back_as_bytes() -> None:
+    wkb = bytes.fromhex("0101000000000000000000f03f0000000000408fc0")
+    sent = ((4326).to_bytes(4, "little") + wkb).decode("latin-1")
+    message = canal(
+        data=[{"id": "1", "g": sent, "p": sent}],
+        mysqlType={"id": "int", "g": "geometry", "p": "point"},
+    )
+    (event,) = decoder("canal-json:canal")(None, message, None)
+    (there,) = Encoder("debezium")(event).records
+    (back,) = decoder("debezium")(there.key, there.value, None)
+    (again,) = Encoder("canal-json:canal")(back).records
+
+    assert event.after == back.after
+    assert {"id": "1", "g": sent, "p": sent} == json.loads(again.value or b"")["data"][0]
+
+
 def test_values_that_came_bare_stay_bare() -> None:
     extra = {"numbers": '["n","d"]', "booleans": '["b"]', "nested": '["o"]'}
     row: Image = {"n": "7", "d": "1.10", "b": "1", "s": "7", "o": '{"a": [1]}'}
@@ -468,6 +574,18 @@ def test_a_decimal_without_its_scale_is_told_by_the_schema_or_counted() -> None:
     assert ("7.90", "7.90") == (again.before["price"], again.after["price"])  # type: ignore[index]
     assert [] == [c for c in outcome.lost if c == "decimal-scale"]
     assert 2 == lost(event, **BARE).count("decimal-scale")
+
+
+def test_a_datetime_without_its_precision_is_told_by_the_schema_or_counted() -> None:
+    def count(mysql: str, text: str, **options: Any) -> list[str]:
+        event = change(key=None, types={"c": ColumnType(mysql)}, after={"c": text})
+        return [c for c in lost(event, **options) if c == "datetime-precision"]
+
+    for text in ("2022-11-15 05:12:11", "2022-11-15 05:12:11.123456"):
+        assert ["datetime-precision"] == count("datetime", text, **BARE)
+        assert [] == count("datetime", text)
+        assert [] == count("datetime", text, **BARE, time_precision_mode="microseconds")
+        assert [] == count("datetime(6)", text, **BARE)
 
 
 def test_keys_that_cannot_be_written_are_counted() -> None:

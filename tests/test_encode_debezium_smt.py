@@ -56,11 +56,64 @@ def test_deletes_by_their_mode() -> None:
     assert [('{"id":1}', gone), ('{"id":1}', None)] == records(
         change("delete"), **BARE, **{mode: "rewrite-with-tombstone"}
     )
-    assert [('{"id":1}', None)] == records(change("delete"), **BARE, **{mode: "tombstone"})
-    assert [('{"id":1}', '{"id":1,"price":"AxY="}')] == records(
-        change(), **BARE, **{mode: "tombstone"}
+    # The transform's null has a schema, so that the converter writes the text null.
+    assert [('{"id":1}', "null")] == records(change("delete"), **BARE, **{mode: "tombstone"})
+    assert [('{"id":1}', None)] == records(
+        change("delete"), **BARE, **{mode: "delete-to-tombstone"}
     )
-    assert [*UNNAMED, "deleted-row"] == lost(change("delete"), **BARE, **{mode: "tombstone"})
+    assert [] == records(change("delete"), **BARE, **{mode: "drop"})
+    for name in ("tombstone", "delete-to-tombstone", "drop"):
+        assert [('{"id":1}', '{"id":1,"price":"AxY="}')] == records(
+            change(), **BARE, **{mode: name}
+        )
+    for name in ("tombstone", "delete-to-tombstone"):
+        assert [*UNNAMED, "deleted-row"] == lost(change("delete"), **BARE, **{mode: name})
+
+
+def test_the_mode_drop_says_what_it_leaves_out() -> None:
+    mode = {"delete_tombstone_handling_mode": "drop"}
+    moved = change("update", after=ROW | {"id": "2"})
+    strict = Encoder("debezium-smt", **mode, strict=True)(change("delete"))
+
+    assert ["row"] == lost(change("delete"), **mode)
+    assert "lossy" == (strict.error or ("",))[0]
+    assert [('{"id":2}', '{"id":2,"price":"AxY="}')] == records(moved, **BARE, **mode)
+    assert {"key-change", "row"} <= set(lost(moved, **mode))
+
+
+def test_the_null_of_a_delete_has_the_tables_schema() -> None:
+    mode = {"delete_tombstone_handling_mode": "tombstone"}
+    ((key, value),) = records(change("delete"), topic_prefix="p", add_fields="op", **mode)
+    message = json.loads(value)
+
+    assert {"id": 1} == json.loads(key)["payload"]
+    assert (None, True, "p.shop.orders.Value") == (
+        message["payload"],
+        message["schema"]["optional"],
+        message["schema"]["name"],
+    )
+    assert ["id", "price"] == [f["field"] for f in message["schema"]["fields"]]
+
+
+def test_a_null_that_has_a_schema_comes_back_as_it_was() -> None:
+    key = b'{"id":1}'
+    for sent in (None, b"null", b'{"schema":{"type":"struct","fields":[]},"payload":null}'):
+        (event,) = decoder("debezium-smt")(key, sent, None)
+        (same,) = Encoder("debezium-smt")(event).records
+        (other,) = Encoder("debezium")(event).records
+
+        assert ("tombstone", sent, None) == (event.kind, same.value, other.value)
+        assert [key, key] == [same.key, other.key]
+
+
+def test_debeziums_tombstones_pass_in_one_mode_only() -> None:
+    event = Event("tombstone", format="debezium", dialect="debezium", extra={"key": '{"id":1}'})
+    passed = {}
+    for mode in ("rewrite", "rewrite-with-tombstone", "tombstone", "delete-to-tombstone", "drop"):
+        encoder = Encoder("debezium-smt", delete_tombstone_handling_mode=mode)
+        passed[mode] = len(encoder(event).records)
+
+    assert ["rewrite-with-tombstone"] == [mode for mode, count in passed.items() if count]
 
 
 def test_added_fields() -> None:
@@ -79,6 +132,72 @@ def test_added_fields() -> None:
     )
     with pytest.raises(UsageError, match="add-fields"):
         Encoder("debezium-smt", add_fields="after.id")
+
+
+def metadata(event: Event, ask: str, **options: Any) -> dict[str, Any]:
+    """The added fields of an event's row."""
+    (found,) = records(event, **{**BARE, **options}, add_fields=ask)
+    row: dict[str, Any] = json.loads(found[1])
+    return {n: v for n, v in row.items() if n.startswith("__") and n != "__deleted"}
+
+
+TRANSACTION = '"transaction":{"id":"a:1","total_order":3,"data_collection_order":2}'
+
+
+def enveloped(connector: str = "mysql", more: str = "", transaction: str = TRANSACTION) -> Event:
+    """A row that Debezium wrote."""
+    source = f'{{"version":"3.6.1.Final","connector":"{connector}","name":"p","db":"shop"{more}}}'
+    sent = f'{{"before":null,"after":{{"id":1}},"source":{source},{transaction},"op":"c"}}'
+    (event,) = decoder("debezium")(b'{"id":1}', sent.encode(), None)
+    return event
+
+
+def test_members_of_the_transaction() -> None:
+    ask = "transaction.id,transaction.total_order,transaction.data_collection_order"
+    told = {"id": "a:1", "total_order": 3, "data_collection_order": 2}
+    nothing = dict.fromkeys(told)
+
+    assert {f"__transaction_{n}": v for n, v in told.items()} == metadata(enveloped(), ask)
+    assert {f"__{n}": v for n, v in told.items()} == metadata(
+        enveloped(), ask.replace("transaction.", "")
+    )
+    assert {f"__transaction_{n}": v for n, v in nothing.items()} == metadata(change(), ask)
+
+
+def test_members_that_nobody_has_are_left_out() -> None:
+    ask = "lsn,source.nothing,transaction.nothing,source.op,table"
+    message = json.loads(records(change(), add_fields=ask)[0][1])
+    postgres = enveloped("postgresql", ',"table":"t","lsn":24023128,"txId":556,"xmin":null')
+
+    assert {"__source_op": "c", "__table": "orders"} == metadata(change(), ask)
+    assert ["__deleted", "__source_op", "__table"] == [
+        f["field"] for f in message["schema"]["fields"] if f["field"].startswith("__")
+    ]
+    assert {"__lsn": 24023128, "__txId": 556} == metadata(postgres, "lsn,txId,file")
+    message = json.loads(records(postgres, add_fields="lsn,txId")[0][1])
+    assert ["int64", "int64"] == [f["type"] for f in message["schema"]["fields"][-2:]]
+
+
+def test_an_added_snapshot_is_null_unless_it_is_one() -> None:
+    (found,) = records(change(), add_fields="source.snapshot")
+    field = json.loads(found[1])["schema"]["fields"][-1]
+
+    assert {"__source_snapshot": None, "__snapshot": None} == metadata(
+        change(), "source.snapshot,snapshot"
+    )
+    assert {"__snapshot": "true"} == metadata(change("snapshot"), "snapshot")
+    assert {"__snapshot": "last"} == metadata(enveloped(more=',"snapshot":"last"'), "snapshot")
+    assert ("io.debezium.data.Enum", True, False) == (
+        field["name"],
+        field["optional"],
+        "default" in field,
+    )
+
+
+def test_one_added_field_is_enough() -> None:
+    mode = {"delete_tombstone_handling_mode": "tombstone"}
+
+    assert {"__table": "orders"} == metadata(change(), "table", **mode)
 
 
 def test_added_fields_carry_what_the_row_does_not() -> None:
@@ -108,6 +227,18 @@ def test_a_changed_key_is_two_rows() -> None:
         ('{"id":2}', '{"id":2,"price":"AxY=","__deleted":"false","__op":"c"}'),
     ] == records(event, **BARE, add_fields="op")
     assert "key-change" in lost(event)
+
+
+def test_a_changed_key_tells_the_other_key_in_a_header() -> None:
+    event = change("update", after=ROW | {"id": "2"})
+    new, old = (("__debezium.newkey", b'{"id":2}'),), (("__debezium.oldkey", b'{"id":1}'),)
+    mode = "delete_tombstone_handling_mode"
+
+    for options in ({}, BARE, {mode: "tombstone"}):
+        assert [new, old] == [r.headers for r in Encoder("debezium-smt", **options)(event).records]
+    with_tombstone = Encoder("debezium-smt", **{mode: "rewrite-with-tombstone"})(event).records
+    assert [new, new, old] == [r.headers for r in with_tombstone]
+    assert [None, None] == [r.headers for r in Encoder("debezium-smt:oms")(event).records]
 
 
 def test_value_and_key_with_their_schemas() -> None:
@@ -174,6 +305,15 @@ def test_oms() -> None:
         Encoder("debezium-smt:oms", add_fields="op")
     with pytest.raises(UsageError, match="schema"):
         Encoder("debezium-smt:oms", schemas_enable=True)
+
+
+def test_what_omss_heartbeats_lose() -> None:
+    beat = Event("heartbeat", None, "shop", "t", event_time=TIME, emit_time=TIME)
+    precise = Event("heartbeat", event_time=TIME + 1, emit_time=TIME + 1)
+
+    for spec in ("debezium-smt:oms", "debezium:oms"):
+        assert [] == lost(beat, spec)
+        assert ["event-time-micros", "emit-time-micros"] == lost(precise, spec)
 
 
 def test_canal_becomes_flat_rows() -> None:

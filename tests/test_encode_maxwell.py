@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ from headgate.encoding import Encoded, Encoder, losses
 from headgate.errors import UsageError
 from headgate.event import ColumnType, Event, Image, Types
 from headgate.formats import decoder
+from headgate.formats.encoders.common import java_notation
 
 AT = 1_449_786_310_000_000
 INSERT = Event(
@@ -206,6 +209,36 @@ def test_timestamps_of_a_bootstrap_are_local() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("utc", "local", "counted"),
+    [
+        ("2023-10-29 00:30:00.5", "2023-10-29 02:30:00.50", True),
+        ("2023-10-29 01:30:00", "2023-10-29 02:30:00.00", True),
+        ("2023-10-29 02:00:00", "2023-10-29 03:00:00.00", False),
+        ("2023-03-26 01:00:00", "2023-03-26 03:00:00.00", False),
+        ("0000-00-00 00:00:00", "0000-00-00 00:00:00.00", False),
+    ],
+)
+def test_a_local_time_that_comes_twice_is_counted(utc: str, local: str, counted: bool) -> None:
+    row = typed({"at": ("timestamp(2)", utc)}, op="snapshot")
+
+    assert f'{{"at":"{local}"}}' in text(row, timezone="Europe/Berlin")
+    assert ["types"] + ["repeated-hour"] * counted == lost(row, timezone="Europe/Berlin")
+    assert ["types"] == lost(row)
+    assert ["types"] == lost(changed(row, op="insert"), timezone="Europe/Berlin")
+
+
+@pytest.mark.parametrize("spec", ["canal-json:canal", "canal-json:ticdc", "open-protocol"])
+def test_a_local_time_that_comes_twice_is_counted_in_every_format(spec: str) -> None:
+    row = typed({"at": ("timestamp", "2023-10-29 01:30:00")})
+
+    assert b"2023-10-29 02:30:00" in (
+        write(row, spec, timezone="Europe/Berlin").records[0].value or b""
+    )
+    assert "repeated-hour" in lost(row, spec, timezone="Europe/Berlin")
+    assert "repeated-hour" not in lost(row, spec)
+
+
 # Keys
 
 
@@ -260,8 +293,8 @@ def test_nulls_can_be_left_out() -> None:
 def test_zero_dates_can_be_null() -> None:
     assert '"0000-00-00"' == value_of("date", "0000-00-00")
     assert "null" == value_of("date", "0000-00-00", output_null_zerodates=True)
-    assert '"2020-01-01 00:00:00"' == value_of(
-        "datetime", "2020-01-01 00:00:00", output_null_zerodates=True
+    assert '"2020-01-01 00:00:00.50"' == value_of(
+        "datetime(2)", "2020-01-01 00:00:00.5", output_null_zerodates=True
     )
     assert "zero-dates" in lost(
         typed({"c": ("datetime", "0000-00-00 00:00:00")}), output_null_zerodates=True
@@ -307,7 +340,19 @@ def test_options_of_maxwell_are_refused_for_oms() -> None:
         ("decimal(20,9)", "0.000000150", "1.50E-7"),
         ("decimal(20,6)", "-0.000001", "-0.000001"),
         ("float", "1.5", "1.5"),
+        ("float", "16777216", "1.6777216E7"),
         ("double", "1.7976931348623157E308", "1.7976931348623157E308"),
+        ("double", "1.7976931348623157e+308", "1.7976931348623157E308"),
+        ("double", "10000000000", "1.0E10"),
+        ("double", "0.1", "0.1"),
+        ("double", "-5", "-5.0"),
+        ("double", "0.00150", "0.0015"),
+        ("double", "0.0009", "9.0E-4"),
+        ("double", "9999999.5", "9999999.5"),
+        ("double", "0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
+        ("double", "-0", "-0.0"),
+        ("double", "0e7", "0.0"),
+        ("double", "1e" + "9" * 5000, "1e" + "9" * 5000),
         ("bit(1)", "1", "1"),
         ("bit(64)", "18446744073709551615", "18446744073709551615"),
         ("year", "2016", "2016"),
@@ -315,8 +360,20 @@ def test_options_of_maxwell_are_refused_for_oms() -> None:
         ("date", "2016-10-21", '"2016-10-21"'),
         ("date", "0000-00-00", '"0000-00-00"'),
         ("datetime(6)", "2016-10-21 05:33:37.523000", '"2016-10-21 05:33:37.523000"'),
+        ("datetime(3)", "2016-10-21 05:33:01.5", '"2016-10-21 05:33:01.500"'),
+        ("datetime(3)", "2016-10-21 05:33:01.500000", '"2016-10-21 05:33:01.500"'),
+        ("datetime(1)", "2016-10-21 05:33:01.25", '"2016-10-21 05:33:01.25"'),
+        ("datetime(0)", "2016-10-21 05:33:01.000", '"2016-10-21 05:33:01"'),
+        ("datetime", "2016-10-21 05:33:01.5", '"2016-10-21 05:33:01.5"'),
+        ("datetime(3)", "0000-00-00 00:00:00", '"0000-00-00 00:00:00.000"'),
         ("timestamp", "1970-01-01 00:00:01", '"1970-01-01 00:00:01"'),
+        ("timestamp(6)", "1970-01-01 00:00:01.5", '"1970-01-01 00:00:01.500000"'),
+        ("timestamp(14)", "1970-01-01 00:00:01", '"1970-01-01 00:00:01"'),
         ("time(3)", "-838:59:59.000", '"-838:59:59.000"'),
+        ("time(3)", "-00:00:01.5", '"-00:00:01.500"'),
+        ("time(2)", "soon.5", '"soon.5"'),
+        ("datetime(2)", "2016-10-21", '"2016-10-21"'),
+        ("datetime(2)", "2016-10-21 05:33:01.5 UTC", '"2016-10-21 05:33:01.5 UTC"'),
         ("enum('a','b')", "b", '"b"'),
         ("enum", "", '""'),
         ("set('a','b')", "a,b", '["a","b"]'),
@@ -361,6 +418,21 @@ def test_a_value_that_does_not_fit_its_type_is_text(mysql: str, value: str) -> N
     assert ["types", "misfit"] == lost(event)
 
 
+def test_floats_of_other_producers_that_java_writes_otherwise_are_counted() -> None:
+    columns = {"a": ("double", "1e10"), "b": ("float", "5"), "c": ("double", "1.0E10")}
+
+    assert ["types", "float-digits", "float-digits"] == lost(typed(columns))
+    assert '{"a":1.0E10,"b":5.0,"c":1.0E10}' in text(typed(columns, format="debezium"))
+
+
+def test_floats_and_times_of_maxwell_itself_are_written_as_they_came() -> None:
+    columns = {"a": ("double", "1e10"), "b": ("float", "5"), "c": ("datetime(3)", "2016-10-21")}
+    row = typed(columns, format="maxwell", dialect="maxwell")
+
+    assert '{"a":1e10,"b":5,"c":"2016-10-21"}' in text(row)
+    assert ["types"] == lost(row)
+
+
 def test_jsons_null_is_null_and_counted() -> None:
     event = typed({"c": ("json", "null")})
 
@@ -394,6 +466,19 @@ def test_types_go_before_hints_and_hints_serve_the_rest() -> None:
     )
 
     assert '"data":{"doc":"5","n":5,"odd":6}' in text(event)
+
+
+@pytest.mark.parametrize("spec", ["maxwell", "maxwell:oms"])
+def test_columns_whose_type_nobody_tells_are_counted(spec: str) -> None:
+    types = {"Id": ColumnType("int"), "name": ColumnType()}
+    own = changed(types=types, format="maxwell")
+
+    assert "types-guessed" not in lost(INSERT, spec)
+    assert "types-guessed" in lost(changed(types=types), spec)
+    assert "types-guessed" in lost(changed(types={"Id": ColumnType("int")}), spec)
+    assert "types-guessed" not in lost(changed(types=None), spec)
+    assert "types-guessed" not in lost(own, spec)
+    assert '"data":{"Id":1,"name":"Lem"}' in text(changed(types=types), spec)
 
 
 def test_names_are_escaped() -> None:
@@ -566,6 +651,38 @@ def test_oms_writes_every_member() -> None:
     assert write(event, "maxwell:oms").records[0].key is None
 
 
+def test_oms_key_is_the_text_of_what_the_row_shows() -> None:
+    columns: dict[str, tuple[str, str | None]] = {
+        "at": ("datetime", "2016-10-21 05:33:37"),
+        "bits": ("bit(8)", "5"),
+        "n": ("decimal(20,9)", "0.000000150"),
+        "y": ("year", "0000"),
+        "tags": ("set('a','b')", "a,b"),
+        "none": ("int", None),
+    }
+    message = text(changed(typed(columns), key=tuple(columns)), "maxwell:oms")
+
+    assert (
+        '"primary_key":["2016-10-21 05:33:37.000000","BQ==","1.50E-7","0","a,b",null],' in message
+    )
+    assert (
+        '"data":{"at":"2016-10-21 05:33:37.000000","bits":"BQ==","n":1.50E-7,"y":0,'
+        '"tags":["a","b"],"none":null}'
+    ) in message
+
+
+def test_oms_has_numbers_for_true_and_false_unless_it_sent_them_itself() -> None:
+    event = changed(
+        key=None, types=None, after={"ok": "1", "bad": "x"}, extra={"booleans": '["ok","bad"]'}
+    )
+    own = changed(event, format="maxwell", dialect="oms")
+
+    assert '"data":{"ok":1,"bad":"x"}' in text(event, "maxwell:oms")
+    assert ["bare-values", "misfit"] == lost(event, "maxwell:oms")
+    assert '"data":{"ok":true,"bad":"x"}' in text(own, "maxwell:oms")
+    assert '"data":{"ok":true,"bad":"x"}' in text(event)
+
+
 def test_oms_row_of_an_unknown_time_and_an_unknown_key() -> None:
     event = changed(op="snapshot", event_time=None, key=None)
     written = text(event, "maxwell:oms")
@@ -607,7 +724,16 @@ def test_oms_heartbeat_and_ddl() -> None:
         ("enum('a')", "a", '"a"'),
         ("datetime(3)", "2016-10-21 05:33:37.523", '"2016-10-21 05:33:37.523000"'),
         ("timestamp(6)", "2016-10-21 05:33:37.523001", '"2016-10-21 05:33:37.523001"'),
-        ("datetime", "0000-00-00 00:00:00", '"0000-00-00 00:00:00.000000"'),
+        ("datetime(3)", "2016-10-21 05:33:37", '"2016-10-21 05:33:37.000000"'),
+        ("datetime", "0000-00-00 00:00:00", '"0000-00-00 00:00:00"'),
+        ("datetime(3)", "0000-00-00 00:00:00.000", '"0000-00-00 00:00:00.000"'),
+        ("datetime", "2020-02-30 00:00:00", '"2020-02-30 00:00:00"'),
+        ("timestamp", "0000-00-00 00:00:00", '"0000-00-00 00:00:00"'),
+        ("datetime", "2016-10-21 05:33:37.1234567", '"2016-10-21 05:33:37.123456700"'),
+        ("datetime", "2016-10-21 05:33:37.123456789", '"2016-10-21 05:33:37.123456789"'),
+        ("timestamp", "2016-10-21 05:33:37.123456000", '"2016-10-21 05:33:37.123456"'),
+        ("datetime", "2016-10-21 05:33:37 Asia/Tokyo", '"2016-10-21 05:33:37 Asia/Tokyo"'),
+        ("double", "1e10", "1e10"),
         ("date", "0000-00-00", '"0000-00-00"'),
         ("time", "-01:00:00", '"-01:00:00"'),
         ("json", "null", '"null"'),
@@ -673,7 +799,7 @@ def test_losses_are_told_beforehand() -> None:
 # All types at random
 
 DIGITS = st.text("0123456789", min_size=1, max_size=6)
-FRACTION = DIGITS.map(lambda d: f".{d}")
+FRACTION = DIGITS.map(lambda d: f".{d:0<6}")
 DATE = st.dates().map(str)
 CLOCK = st.times().map(lambda t: f"{t:%H:%M:%S}")
 STRINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -682,7 +808,7 @@ TYPES: dict[str, st.SearchStrategy[str]] = {
     "TINYINT": st.integers(-128, 127).map(str),
     "BIGINT UNSIGNED": st.integers(0, 2**64 - 1).map(str),
     "DECIMAL(40,20)": st.decimals(-(10**19), 10**19, places=12).map(lambda d: f"{d:f}"),
-    "DOUBLE": st.floats(allow_nan=False, allow_infinity=False).map(str),
+    "DOUBLE": st.floats(allow_nan=False, allow_infinity=False).map(str).map(java_notation),
     "BIT(64)": st.integers(0, 2**64 - 1).map(str),
     "YEAR": st.integers(1901, 2155).map(str),
     "DATE": DATE | st.just("0000-00-00"),
@@ -725,5 +851,15 @@ def test_rows_come_back(dialect: str, before: Image, after: Image, op: str) -> N
     assert "misfit" not in encoded.lost
     assert event.after == again.after
     assert ("c0",) == again.key
+    assert "float-digits" not in encoded.lost
     if "before" not in encoded.lost:
         assert event.before == again.before
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_keep_their_value_in_javas_notation(number: float) -> None:
+    written = java_notation(repr(number))
+
+    assert Decimal(repr(number)) == Decimal(written)
+    assert re.fullmatch(r"-?\d+\.\d+(E-?\d+)?", written)
+    assert ("E" in written) == (number != 0 and not 1e-3 <= abs(number) < 1e7)

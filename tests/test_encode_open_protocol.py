@@ -197,9 +197,18 @@ def test_ddl_has_the_statement_and_tidbs_number() -> None:
         (17, "ALTER TABLE t COMMENT = 'x'"),
         (19, "ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (5))"),
         (20, "ALTER TABLE t DROP PARTITION p"),
+        (20, "ALTER TABLE t DROP PARTITION p0, p1"),
         (22, "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4"),
         (23, "ALTER TABLE t TRUNCATE PARTITION p"),
+        (23, "ALTER TABLE t TRUNCATE PARTITION `p0`, `p1`, p2"),
+        (64, "ALTER TABLE t REORGANIZE PARTITION p0,p1 INTO (PARTITION p VALUES LESS THAN (5))"),
+        (5, "ALTER TABLE t ADD COLUMN a INT, ALGORITHM=INPLACE, LOCK=NONE"),
+        (7, "ALTER TABLE t LOCK = SHARED, ADD INDEX i (a, b)"),
+        (0, "ALTER TABLE t ALGORITHM=INSTANT"),
         (61, "ALTER TABLE t ADD a INT, DROP b"),
+        (61, "ALTER TABLE t ADD a INT, DROP b, ALGORITHM=INPLACE"),
+        (61, "ALTER TABLE t ADD (a DECIMAL(10,2), b INT)"),
+        (5, "ALTER TABLE t ADD (a DECIMAL(10,2))"),
         (0, ""),
     ],
 )
@@ -207,8 +216,14 @@ def test_ddl_numbers_are_read_from_the_statement(code: int, statement: str) -> N
     assert code == ddl_code(statement, None)
 
 
+def test_what_is_no_table_is_not_numbered_as_one() -> None:
+    assert 0 == ddl_code("CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "create")
+    assert 0 == ddl_code("ALTER VIEW v AS SELECT 1", "alter")
+    assert 61 == ddl_code("ALTER TABLE t ENGINE = InnoDB", "alter")
+
+
 def test_reading_a_hostile_statement_takes_no_time() -> None:
-    for part in ("'", '"', "`", "/*", "(", "\\'", "''", "-- "):
+    for part in ("'", '"', "`", "/*", "(", "\\'", "''", "-- ", "a,", "ADD(a"):
         ddl_code("ALTER TABLE t ADD " + part * 200_000, None)
 
 
@@ -360,6 +375,13 @@ def test_what_does_not_fit_its_type_is_text_and_can_be_read(
     assert ["c"] == list(again(event).after or {})
 
 
+def test_the_year_0_comes_back_in_four_digits() -> None:
+    event = change(key=(), types={"y": ColumnType("year")}, after={"y": "0000"})
+
+    assert b'"v":0}' in one(event)[1]
+    assert {"y": "0000"} == again(event).after
+
+
 def test_enum_without_labels_stays_what_it_is() -> None:
     event = change(key=(), types={"c": ColumnType("enum")}, after={"c": "small"})
 
@@ -456,11 +478,28 @@ def test_only_updated_columns() -> None:
 def test_only_handle_key_columns_of_a_delete() -> None:
     options = {"delete_only_output_handle_key_columns": True}
 
+    assert ["deleted-row"] == lost(change("delete"), **options)
+    assert NO_LOSS == lost(change("delete", key=()), **options)
+    assert NO_LOSS == lost(change("delete", before={"id": "1"}), **options)
+
     assert b'{"d":{"id":{"t":3,"h":true,"f":11,"v":1}}}' == one(change("delete"), **options)[1]
     assert (
         b'{"d":{"id":{"t":3,"f":65,"v":1},"name":{"t":15,"f":64,"v":"a"}}}'
         == one(change("delete", key=()), **options)[1]
     )
+
+
+@pytest.mark.parametrize("spec", ["open-protocol:classic", "open-protocol:new"])
+def test_an_update_of_the_key_is_a_delete_and_an_insert(spec: str) -> None:
+    encode = Encoder(spec)
+    event = change("update", before=ROW, after=ROW | {"id": "2"})
+    halves = [change("delete"), change(after=ROW | {"id": "2"})]
+
+    assert [r for half in halves for r in encode(half).records] == encode(event).records
+    assert ["key-change"] == lost(event, spec)
+    raw = {"output_raw_change_event": True}
+    assert b'"p":{"id":{"t":3,"h":true,"f":11,"v":1}' in one(event, spec, **raw)[1]
+    assert NO_LOSS == lost(event, spec, **raw)
 
 
 def test_without_old_values_an_update_cannot_be_told_from_an_insert() -> None:
@@ -640,7 +679,8 @@ def test_every_row_comes_back(one: Image, other: Image, op: str, new: bool, part
         dialect="ticdc",
     )  # fmt: skip
     spec = "open-protocol:new" if new else "open-protocol:classic"
-    encoded = Encoder(spec, only_output_updated_columns=partial and new)(event)
+    options = {"only_output_updated_columns": partial and new, "output_raw_change_event": True}
+    encoded = Encoder(spec, **options)(event)
     (record,) = encoded.records
     (found,) = decoder(spec)(record.key, record.value, None)
 

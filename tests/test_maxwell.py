@@ -209,3 +209,13 @@ def test_events_of_one_table_share_their_key() -> None:
     value = json.dumps({**ENVELOPE, "primary_key_columns": ["id"]}).encode()
 
     assert decode_one(None, value, None)[0].key is decode_one(None, value, None)[0].key
+
+
+@pytest.mark.parametrize("spec", ["maxwell", "maxwell:oms"])
+def test_year_zero_has_four_digits(spec: str) -> None:
+    message = {**ENVELOPE, "type": "update", "data": {"y": 0}, "old": {"y": 2024}}
+    for told in ({"columns": "y YEAR"}, {"schema": "CREATE TABLE shop.t (y YEAR)"}):
+        event = decode(message, spec, **told)
+
+        assert ({"y": "2024"}, {"y": "0000"}) == (event.before, event.after)
+    assert {"y": "0"} == decode(message, spec).after

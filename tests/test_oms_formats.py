@@ -256,6 +256,11 @@ def test_types_that_change_are_learnt_again() -> None:
         (Number("1590315269123.4"), "2020-05-24 10:14:29.1234"),
         (Number("1.5E12"), Number("1.5E12")),
         (-1500, "1969-12-31 23:59:58.500"),
+        (0, "1970-01-01 00:00:00"),
+        (-1, "1969-12-31 23:59:59.999"),
+        (Number("0.5"), "1970-01-01 00:00:00.5"),
+        (Number("-0.5"), Number("-0.5")),
+        (Number("-1500.25"), Number("-1500.25")),
         (10**14, 10**14),
         ("1590315269000", "1590315269000"),
         (True, True),
@@ -263,6 +268,20 @@ def test_types_that_change_are_learnt_again() -> None:
 )
 def test_bare_milliseconds(value: Any, text: Any) -> None:
     assert oms.epoch_millis(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0000"), (2024, "2024"), ("0", "0000"), ("x", "x"), (None, None)]
+)
+def test_year_zero_has_four_digits(value: Any, text: Any) -> None:
+    light = {"y": {"schemaType": "YEAR"}}
+    message = {"recordType": "INSERT", "allMetaData": {"db": "d", "table_name": "t"}}
+    extended = {**message, "postStruct": {"y": value, "__light_type": light}}
+    untyped = {**message, "postStruct": {"y": value}}
+    schema = decoder("oms-default", schema="CREATE TABLE t (y YEAR)")
+
+    assert {"y": text} == DECODERS["oms-default"](None, sent(extended), None)[0].after
+    assert {"y": text} == schema(None, sent(untyped), None)[0].after
 
 
 @pytest.mark.parametrize("text", ["", "-", "-5.5", "5.", ".5", "²", "1.x", "1.²", "9" * 12])

@@ -27,7 +27,6 @@ from headgate.mysql_types import parse_type
 from headgate.options import build
 from headgate.schemas import Schemas
 from headgate.specimens import DATABASE, POSITION, SCHEMA, TABLE, TOPIC, specimens
-from headgate.values import plain
 
 SPECS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
 OPTIONS: dict[str, Mapping[str, Any]] = {
@@ -245,7 +244,7 @@ def value(name: str, text: str | None, lost: set[str]) -> str | None:
     if "json-null" in lost and family == "json" and text == "null":
         return None
     if "float-digits" in lost and family in ("float", "double"):
-        return "-0.0" if text == "-0" else plain(text)
+        return repr(float(text))
     if "zero-dates" in lost and "0000-00-00" in text and family in ("date", "datetime"):
         return None
     return text

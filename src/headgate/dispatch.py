@@ -13,8 +13,12 @@ from zlib import crc32
 
 from headgate.errors import DecodeError, HeadgateError, UsageError, shown, unknown_name
 from headgate.event import ColumnType, Event, Image
+from headgate.formats.encoders.canal_values import writer
+from headgate.formats.encoders.ticdc import handle_key
+from headgate.loss import Lossy
 from headgate.memo import Memo
-from headgate.values import Convert, base64_bytes, base_type, labels, plain
+from headgate.mysql_types import MySqlType, parse_type
+from headgate.values import Convert, base64_bytes, local
 
 RULES = {
     "table": "by table: all rows of a table in one partition",
@@ -36,8 +40,6 @@ Hash = Callable[[Event], int]
 
 MAX_PARTITIONS = 2**31 - 1
 """Kafka numbers partitions with 32 bits."""
-HANDLE_KEY = 2
-"""TiCDC's flag of a column by which it tells rows apart."""
 
 
 class DispatchError(HeadgateError):
@@ -46,20 +48,33 @@ class DispatchError(HeadgateError):
     code = "dispatch"
 
 
+class Asked(NamedTuple):
+    """What a rule may go by: the columns that are listed, and the zone of the producer."""
+
+    columns: tuple[str, ...]
+    zone: str
+
+
 class Producer(NamedTuple):
     """One producer's rules, what else it calls them, and the one it goes by if none is named."""
 
     default: str | None
-    rules: Mapping[str, Callable[[tuple[str, ...]], Hash]]
+    rules: Mapping[str, Callable[[Asked], Hash]]
     aliases: Mapping[str, str]
 
 
 def partitioner(
-    rule: str | None, count: int | None, columns: str | None, producer: str, broadcast_ddl: bool
+    rule: str | None,
+    count: int | None,
+    columns: str | None,
+    producer: str,
+    broadcast_ddl: bool,
+    zone: str = "UTC",
 ) -> Partition:
     """The function that chooses the partitions of each event's message.
 
-    `count` is the number of partitions, `columns` what the rule `columns` hashes.
+    `count` is the number of partitions, `columns` what the rule `columns` hashes, `zone` where the
+    producer hashes TIMESTAMP as local text.
 
     >>> choose = partitioner("index-value", 16, None, "ticdc", broadcast_ddl=True)
     >>> choose(Event("row", "insert", "test", "t1", key=("a",), after={"a": "11"}))
@@ -79,7 +94,7 @@ def partitioner(
         return left_to_kafka
     if name is None:
         return all_to_first
-    row = PRODUCERS[producer].rules[name](listed)
+    row = PRODUCERS[producer].rules[name](Asked(listed, zone))
     if producer == "maxwell":
         return like_maxwell(row, maxwell_table if name == "table" else maxwell_database, count)
     return with_ddl_first(row, count, broadcast_ddl)
@@ -182,22 +197,37 @@ def row_of(event: Event) -> Image:
 
 # TiCDC
 
+TicdcHash = Callable[[Event, Iterable[str]], int]
 
-def ticdc_hash(event: Event, names: Iterable[str]) -> int:
+
+def ticdc_hash(zone: str = "UTC", skips_null: bool = False) -> TicdcHash:
     """CRC-32 of the table's name, XOR that of each column's name and value.
 
-    >>> ticdc_hash(Event("row", "insert", "test", "t1", after={"a": "11"}), ())
+    `skips_null` is the new architecture's way; the classic one hashes the word.
+
+    >>> ticdc_hash()(Event("row", "insert", "test", "t1", after={"a": "11"}), ())
     1079797119
     """
-    types = event.types or {}
-    image = row_of(event)
-    total = _table_crc[event.database or "", event.table or ""]
-    for name in names:
-        start, null, to_bytes = _column_crc[name, types.get(name)]
-        if name not in image:
-            raise missing(name)
-        value = image[name]
-        total ^= null if value is None else crc32(to_bytes(value), start)
+    to_local = local(zone)
+    columns: Memo[tuple[str, ColumnType | None], ColumnCrc] = Memo(
+        lambda told: column_crc(*told, to_local)
+    )
+
+    def total(event: Event, names: Iterable[str]) -> int:
+        types = event.types or {}
+        image = row_of(event)
+        total = _table_crc[event.database or "", event.table or ""]
+        for name in names:
+            start, null, to_bytes = columns[name, types.get(name)]
+            if name not in image:
+                raise missing(name)
+            value = image[name]
+            if value is not None:
+                total ^= crc32(to_bytes(value), start)
+            elif not skips_null:
+                total ^= null
+        return total
+
     return total
 
 
@@ -217,35 +247,28 @@ class ColumnCrc(NamedTuple):
     to_bytes: Callable[[str], bytes]
 
 
-def column_crc(told: tuple[str, ColumnType | None]) -> ColumnCrc:
+def column_crc(name: str, told: ColumnType | None, to_local: Convert | None) -> ColumnCrc:
     """Prepare one column."""
-    name, type_ = told
     start = crc32(name.encode())
-    return ColumnCrc(start, crc32(b"null", start), ticdc_bytes(type_))
+    return ColumnCrc(start, crc32(b"null", start), ticdc_bytes(told, to_local))
 
 
 _table_crc: Memo[tuple[str, str], int] = Memo(lambda names: crc32("".join(names).encode()))
-_column_crc: Memo[tuple[str, ColumnType | None], ColumnCrc] = Memo(column_crc)
 
 
-def ticdc_bytes(type_: ColumnType | None) -> Callable[[str], bytes]:
+def ticdc_bytes(told: ColumnType | None, to_local: Convert | None) -> Callable[[str], bytes]:
     """A function from canonical text to what TiCDC hashes.
 
-    >>> ticdc_bytes(ColumnType("varbinary(4)"))("Bf8=")
+    >>> ticdc_bytes(ColumnType("varbinary(4)"), None)("Bf8=")
     b'\\x05\\xff'
-    >>> ticdc_bytes(ColumnType("set('a','b')"))("b")
+    >>> ticdc_bytes(ColumnType("set('a','b')"), None)("b")
     b'2'
     """
-    mysql = (type_ and type_.mysql) or ""
-    if is_binary(mysql):
+    type_ = parse_type(told.mysql if told else None)
+    if type_.family == "binary":
         return stored_bytes
-    convert = plain if base_type(mysql) in ("float", "double") else numbered(mysql)
+    convert = as_written(type_, "ticdc", to_local)
     return (lambda value: convert(value).encode()) if convert else str.encode
-
-
-def is_binary(mysql_type: str) -> bool:
-    """Whether values of this type are base64 in canonical text."""
-    return base_type(mysql_type).endswith(("binary", "blob"))
 
 
 def stored_bytes(value: str) -> bytes:
@@ -256,47 +279,50 @@ def stored_bytes(value: str) -> bytes:
         return value.encode()
 
 
-def numbered(mysql_type: str) -> Convert | None:
-    """A function from the label of an ENUM, or the labels of a SET, to their number, if known.
+def as_written(type_: MySqlType, dialect: str, to_local: Convert | None) -> Convert | None:
+    """A function from canonical text to what a dialect of Canal writes for it, lossy or not.
 
-    >>> numbered("enum('a','b')")("b"), numbered("set('a','b','c')")("a,c"), numbered("enum")
-    ('2', '5', None)
+    >>> as_written(parse_type("set('a','b','c')"), "canal", None)("a,c")
+    '5'
     """
-    base = base_type(mysql_type)
-    known = labels(mysql_type) if base in ("enum", "set") else ()
-    if not known:
+    write = writer(type_, dialect, own=False, numbered=True, to_local=to_local)
+    if write is None:
         return None
-    if base == "enum":
-        indexes = {"": "0"} | {label: str(index) for index, label in enumerate(known, 1)}
-        return lambda value: indexes.get(value, value)
-    bits = {label: 1 << index for index, label in enumerate(known)} | {"": 0}
 
-    def mask(value: str) -> str:
+    def convert(value: str) -> str:
         try:
-            return str(sum(bits[label] for label in set(value.split(","))))
-        except KeyError:
-            return value
+            return str(write(value))
+        except Lossy as lossy:
+            return str(lossy.value)
 
-    return mask
-
-
-def ticdc_index_value(listed: tuple[str, ...]) -> Hash:
-    """By handle key; without one, by table."""
-    return lambda event: ticdc_hash(event, event.key or handle_key(event))
+    return convert
 
 
-def handle_key(event: Event) -> list[str]:
-    """The handle key of a table without a primary key, which is its handle key wherever it is."""
-    types = event.types or {}
-    return [name for name, told in types.items() if (told.flags or 0) & HANDLE_KEY]
+def ticdc_rules(skips_null: bool) -> dict[str, Callable[[Asked], Hash]]:
+    """The rules of one of TiCDC's architectures."""
 
+    def by_table(asked: Asked) -> Hash:
+        total = ticdc_hash(asked.zone, skips_null)
+        return lambda event: total(event, ())
 
-def ticdc_columns(listed: tuple[str, ...]) -> Hash:
-    """By the listed columns, whatever their case; the declared name is what is hashed."""
-    declared: Memo[tuple[str, ...], list[str]] = Memo(
-        lambda present: declared_names(listed, present)
-    )
-    return lambda event: ticdc_hash(event, declared[tuple(row_of(event))])
+    def by_handle_key(asked: Asked) -> Hash:
+        total = ticdc_hash(asked.zone, skips_null)
+        return lambda event: total(event, handle_key(event))
+
+    def by_columns(asked: Asked) -> Hash:
+        """The listed columns, whatever their case; the declared name is what is hashed."""
+        total = ticdc_hash(asked.zone, skips_null)
+        declared: Memo[tuple[str, ...], list[str]] = Memo(
+            lambda present: declared_names(asked.columns, present)
+        )
+        return lambda event: total(event, declared[tuple(row_of(event))])
+
+    return {
+        "table": by_table,
+        "index-value": by_handle_key,
+        "columns": by_columns,
+        "ts": lambda _: lambda event: event.commit_ts or 0,
+    }
 
 
 def declared_names(listed: Iterable[str], present: Iterable[str]) -> list[str]:
@@ -341,34 +367,43 @@ _name_hash: Memo[str, int] = Memo(java_hash)
 # Canal
 
 
-def canal_hash(event: Event, names: Iterable[str]) -> int:
+def canal_hash(zone: str) -> Callable[[Event, Iterable[str]], int]:
     """The database's hash XOR that of each column's value; NULL, like "", is 0.
 
-    >>> canal_hash(Event("row", "insert", "test", "t", after={"id": "abc"}), ["id"])
+    >>> canal_hash("UTC")(Event("row", "insert", "test", "t", after={"id": "abc"}), ["id"])
     3620080
     """
-    image = row_of(event)
-    if not image:  # Canal writes what has no rows to the first partition
-        return 0
-    types = event.types or {}
-    total = _name_hash[event.database or ""]
-    for name in names:
-        value = image.get(name)
-        if value is not None:
-            convert = _canal_text[types.get(name)]
-            total ^= java_hash(convert(value) if convert else value)
+    to_local = local(zone)
+    texts: Memo[ColumnType | None, Convert | None] = Memo(
+        lambda told: as_written(parse_type(told.mysql if told else None), "canal", to_local)
+    )
+
+    def total(event: Event, names: Iterable[str]) -> int:
+        image = row_of(event)
+        if not image:  # Canal writes what has no rows to the first partition
+            return 0
+        types = event.types or {}
+        total = _name_hash[event.database or ""]
+        for name in names:
+            value = image.get(name)
+            if value is not None:
+                convert = texts[types.get(name)]
+                total ^= java_hash(convert(value) if convert else value)
+        return total
+
     return total
 
 
-def canal_text(type_: ColumnType | None) -> Convert | None:
-    """A function from canonical text to Canal's, where they differ in what is hashed."""
-    mysql = (type_ and type_.mysql) or ""
-    if is_binary(mysql):
-        return lambda value: stored_bytes(value).decode("latin-1")
-    return numbered(mysql)
+def canal_key(asked: Asked) -> Hash:
+    """By primary key."""
+    total = canal_hash(asked.zone)
+    return lambda event: total(event, event.key or ())
 
 
-_canal_text: Memo[ColumnType | None, Convert | None] = Memo(canal_text)
+def canal_columns(asked: Asked) -> Hash:
+    """By the listed columns."""
+    total = canal_hash(asked.zone)
+    return lambda event: total(event, asked.columns)
 
 
 # Maxwell
@@ -391,11 +426,11 @@ def maxwell_key(event: Event) -> int:
     return java_hash(joined(event, event.key) or "None")
 
 
-def maxwell_columns(listed: tuple[str, ...]) -> Hash:
+def maxwell_columns(asked: Asked) -> Hash:
     """By the values of the listed columns one after the other; by database where there are none."""
 
     def choose(event: Event) -> int:
-        text = joined(event, listed)
+        text = joined(event, asked.columns)
         return java_hash(text) if text else maxwell_database(event)
 
     return choose
@@ -421,23 +456,17 @@ KIN = {
 }
 """What another producer has in place of a rule."""
 
+TICDC_NAMES = {"default": "table", "rowid": "index-value"}
+
 PRODUCERS = {
-    "ticdc": Producer(
-        "table",
-        {
-            "table": lambda _: lambda event: ticdc_hash(event, ()),
-            "index-value": ticdc_index_value,
-            "columns": ticdc_columns,
-            "ts": lambda _: lambda event: event.commit_ts or 0,
-        },
-        {"default": "table", "rowid": "index-value"},
-    ),
+    "ticdc": Producer("table", ticdc_rules(skips_null=False), TICDC_NAMES),
+    "ticdc-new": Producer("table", ticdc_rules(skips_null=True), TICDC_NAMES),
     "canal": Producer(
         None,
         {
             "table": lambda _: lambda event: _name_hash[event.table or ""],
-            "primary-key": lambda _: lambda event: canal_hash(event, event.key or ()),
-            "columns": lambda listed: lambda event: canal_hash(event, listed),
+            "primary-key": canal_key,
+            "columns": canal_columns,
         },
         {"pk-hash": "primary-key", "$pk$": "primary-key", "index-value": "primary-key"},
     ),

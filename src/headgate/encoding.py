@@ -13,9 +13,20 @@ from headgate.errors import UsageError, shown
 from headgate.event import Event, Record, Types
 from headgate.formats import Encoding, decoder, load, split
 from headgate.formats.encoders.common import is_numbered
-from headgate.loss import NUMBERS, PLACE, PRESENT, SENTENCES, Loss, checks, kind_of, strongest
+from headgate.formats.encoders.ticdc import halves
+from headgate.loss import (
+    NUMBERS,
+    PLACE,
+    PRESENT,
+    SENTENCES,
+    SIGN,
+    Loss,
+    checks,
+    kind_of,
+    strongest,
+)
 from headgate.memo import Memo, Plans
-from headgate.mysql_types import parse_type
+from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import EncodeOptions, build, names
 from headgate.schemas import Schemas
 from headgate.specimens import DATABASE, SCHEMA, TABLE, TOPIC, specimens
@@ -59,7 +70,7 @@ class Encoder:
         self.misplaced = Memo(self.misplaces)
         self.from_oms = Plans(from_oms)
         self.names_only = "types" in carried and "type-details" not in carried
-        self.has_details = Plans(has_details)
+        self.has_details = Plans(details_finder(carried, (self.name, dialect) in OMS_TYPES))
         self.labels = NUMBERS not in carried
         self.unlabelled = Plans(unlabelled_columns)
         self.packer = self.encoding.packer and self.encoding.packer(told)
@@ -81,8 +92,7 @@ class Encoder:
             return Encoded([], [], ("malformed-event", f"{wrong}; check what made the event"))
         if kind != "row":
             if kind == "ddl":
-                self.schemas.learn(event)
-                self.informed = True
+                self.learn(event)
             if kind not in self.carried and (kind == "truncate" or not own):
                 if kind != "truncate" or "ddl" not in self.carried:
                     return self.judge([], [kind])
@@ -116,6 +126,11 @@ class Encoder:
             except DispatchError as error:
                 return Encoded([], lost, (error.code, str(error)))
         return self.judge(records, lost) if self.strict else Encoded(records, lost)
+
+    def learn(self, event: Event) -> None:
+        """Follow a DDL event without writing it."""
+        self.schemas.learn(event)
+        self.informed = True
 
     def judge(self, records: list[Record], lost: list[str]) -> Encoded:
         """The outcome; under `strict`, none that loses anything."""
@@ -184,21 +199,29 @@ _NAME = re.compile(r"\{(database|schema|table)\}")
 Route = Callable[[Event, list[Record]], list[Record]]
 
 
+PRODUCERS = {"ticdc": "ticdc", "new": "ticdc-new"}
+"""By whose hash a dialect goes, where that is not the format's."""
+
+
 def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | None:
     """What gives each record its topic and partition; None where neither is asked for."""
-    producer = "ticdc" if dialect == "ticdc" else encoding.producer
+    producer = PRODUCERS.get(dialect, encoding.producer)
     partitions = partitioner(
         options.partition,
         options.partition_num,
         options.partition_columns,
         producer,
         encoding.broadcasts_ddl,
+        options.timezone,
     )
     topic_of = topic_template(options.topic)
     if options.partition_num is None and options.topic is None:
         return None
 
     def route(event: Event, records: list[Record]) -> list[Record]:
+        if len(records) > 1 and producer.startswith("ticdc"):
+            # A split update: the old row's partition may be another than the new one's.
+            return [r for half, r in zip(halves(event), records) for r in route(half, [r])]
         topic = topic_of(event)
         return [
             msgspec.structs.replace(record, topic=topic, partition=partition)
@@ -289,10 +312,24 @@ def truncation(event: Event) -> Event:
     return msgspec.structs.replace(event, kind="ddl", op="truncate", ddl=statement)
 
 
-def has_details(types: Types | None) -> bool:
-    """Whether a type map tells more than the types' names."""
-    parsed = (parse_type(told.mysql) for told in (types or {}).values())
-    return any(type_.length is not None or type_.labels for type_ in parsed)
+def details_finder(carried: frozenset[str], oms: bool) -> Callable[[Types | None], bool]:
+    """What says whether a type map tells more than is written by who writes the types' names.
+
+    >>> from headgate.event import ColumnType
+    >>> types = {"id": ColumnType("int unsigned")}
+    >>> [details_finder(frozenset(carried), False)(types) for carried in ([], [SIGN])]
+    [True, False]
+    """
+
+    def has_sign(type_: MySqlType) -> bool:
+        # OMS's BIGINT is unsigned, and INT64 its other.
+        return type_.unsigned and SIGN not in carried and not (oms and type_.base == "bigint")
+
+    def has_details(types: Types | None) -> bool:
+        parsed = [parse_type(told.mysql) for told in (types or {}).values()]
+        return any(t.length is not None or t.labels or has_sign(t) for t in parsed)
+
+    return has_details
 
 
 OMS_TYPES = {("canal-json", "oms"), ("dataworks", "v2.0"), ("oms-default", "extend-column-type")}
@@ -335,7 +372,7 @@ def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Lo
     kind and type are written in the one format, read, and written in the other.
 
     >>> [loss.code for loss in losses("canal-json", "canal-json:tencent")]
-    ['statement', 'key', 'types', 'position', 'extra', 'float-digits']
+    ['statement', 'key', 'types', 'position', 'extra']
     """
     name, dialect, source = target(from_)
     known = {"schema": SCHEMA} if schema else {}

@@ -13,7 +13,7 @@ from headgate.formats.parts import oms_values
 from headgate.memo import Plans
 from headgate.mysql_types import MySqlType, parse_type
 from headgate.schemas import Schemas
-from headgate.values import Convert, base64_bytes
+from headgate.values import Convert, base64_bytes, with_digits, year
 
 UNTYPED_OMS = ("oms-default", "shareplex")
 """Formats of OMS that send values in OMS's forms, and no types beside them."""
@@ -66,7 +66,7 @@ def convert(event: Event, columns: Columns) -> None:
 
 
 def exact(types: Types | None) -> Columns:
-    """Columns whose text depends on the declared type: fractions of seconds, padded BINARY."""
+    """Columns whose text depends on the declared type: fractions of seconds, BINARY, YEAR."""
     parsed = {name: parse_type(told.mysql) for name, told in (types or {}).items()}
     return [(name, c) for name, type_ in parsed.items() if (c := exact_text(type_))]
 
@@ -78,18 +78,9 @@ def exact_text(type_: MySqlType) -> Convert | None:
     '2024-05-01 08:00:00.500'
     """
     if type_.family in ("time", "datetime", "timestamp"):
-        digits = type_.length or 0
-
-        def seconds(text: str) -> str:
-            whole, dot, fraction = text.partition(".")
-            if len(fraction) == digits and bool(dot) == bool(digits):
-                return text
-            if fraction[digits:].strip("0") or not (fraction.isdigit() or not dot):
-                return text  # more than the column holds: as it was sent
-            fraction = fraction[:digits].ljust(digits, "0")
-            return f"{whole}.{fraction}" if digits else whole
-
-        return seconds
+        return with_digits(type_.length or 0)
+    if type_.family == "year":
+        return year
     if type_.base == "binary":
         length = type_.length or 1
 

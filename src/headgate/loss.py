@@ -21,6 +21,7 @@ KINDS = {
     "empty": "messages that hold no change have no counterpart; they are left out",
     "tombstone": "tombstones have no message; they are left out",
     "truncate": "truncation of a table is no row change: it is written as DDL, or left out",
+    "row": "the options leave row changes out: deletes, in the mode drop",
 }
 """Kinds of event that a format may have no message for."""
 
@@ -32,7 +33,8 @@ MEMBERS = {
     "table": "the table's name is not written",
     "key": "the names of the primary-key columns are not written",
     "types": "column types are not written",
-    "type-details": "of column types only the name is written, without length, precision or labels",
+    "type-details": "of column types only the name is written, without length, precision, labels "
+    "or, in some formats, sign",
     "bare-values": "whether a value was a number, true/false or text is not written",
     "commit-ts": "the commit number is not written",
     "event-time": "the time of the change is not written",
@@ -54,12 +56,16 @@ VALUES = {
     "zero-dates": "a date that is no date (0000-00-00) cannot be written",
     "datetime-micros": "DATETIME is written without microseconds",
     "time-micros": "TIME is written without microseconds",
+    "repeated-hour": "a time in the hour that comes twice when summer time ends is written as "
+    "local text, which does not tell which of the two it is",
     "bigint-unsigned": "BIGINT UNSIGNED above 9223372036854775807 wraps to a negative number; "
     "give bigint-unsigned-handling-mode=precise",
     "decimal-scale": "a DECIMAL's scale is not known; give a schema",
-    "float-digits": "FLOAT or DOUBLE is written with other digits",
+    "datetime-precision": "a DATETIME's precision is not known: its digits decide between "
+    "milliseconds and microseconds; give a schema",
+    "float-digits": "FLOAT or DOUBLE is written with other digits, or in another notation",
     "before-unknown": "the row before an update is not known; it is written as if nothing changed",
-    "key-change": "an update of the primary key is written as a delete and an insert",
+    "key-change": "an update of the key is written as a delete and an insert",
     "deleted-row": "of a deleted row only the key is written",
     "null-columns": "NULL cannot be told from a column that is not there",
     "types-guessed": "a column's type is not known: it is written as VARCHAR, or as the number "
@@ -75,6 +81,8 @@ VALUES = {
 SENTENCES = KINDS | MEMBERS | VALUES
 NUMBERS = "enum-numbers"
 """Said by a format that writes ENUM and SET as numbers, not as labels."""
+SIGN = "unsigned"
+"""Said by a format that writes whether a number is unsigned, though no other details of types."""
 PLACE = "position."
 """A format says `position.file` if it carries that part of a position, and so on."""
 

@@ -14,6 +14,7 @@ from msgspec.json import encode as encode_json
 
 from headgate.errors import DecodeError
 from headgate.limits import MAX_PLAIN_EXPONENT
+from headgate.loss import Lossy
 from headgate.memo import Memo
 from headgate.strict_json import Number, Raw, exact_text
 
@@ -25,6 +26,7 @@ EPOCH = datetime(1970, 1, 1)
 YEAR_ONE, LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The microseconds that a Python datetime and an Arrow timestamp both hold."""
 _SCIENTIFIC = re.compile(r"([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?[eE]([+-]?\d+)", re.ASCII)
+_SECONDS = re.compile(r"-?(?:\d{4}-\d\d-\d\d )?\d+:\d\d:\d\d(?:\.\d+)?", re.ASCII)
 # The last quote is optional, so that a text that ends too early is not searched again and again.
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)('?)", re.DOTALL)
 
@@ -239,6 +241,8 @@ def utc(zone_name: str) -> Convert | None:
 def local(zone_name: str) -> Convert | None:
     """A function from UTC TIMESTAMP text to the zone's local text; None where that is UTC.
 
+    It raises Lossy in the hour that comes twice when summer time ends.
+
     >>> local("Asia/Shanghai")("2020-01-01 00:00:00.50")
     '2020-01-01 08:00:00.50'
     """
@@ -246,6 +250,8 @@ def local(zone_name: str) -> Convert | None:
 
 
 def _moved(here: tzinfo, there: tzinfo) -> Convert:
+    may_repeat = there is not UTC
+
     def convert(value: str) -> str:
         whole, dot, fraction = value.partition(".")
         try:
@@ -253,9 +259,49 @@ def _moved(here: tzinfo, there: tzinfo) -> Convert:
             moved = at.astimezone(there)
         except (ValueError, OverflowError):  # zero dates and what only MySQL calls a date
             return value
-        return f"{moved:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")
+        text = f"{moved:%Y-%m-%d %H:%M:%S}{dot}{fraction}".rjust(19 + len(dot + fraction), "0")
+        if may_repeat and is_repeated(moved):
+            raise Lossy("repeated-hour", text)
+        return text
 
     return convert
+
+
+def is_repeated(at: datetime) -> bool:
+    """Whether a local time comes twice, because its zone sets the clock back.
+
+    >>> is_repeated(datetime(2023, 10, 29, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")))
+    True
+    """
+    return at.replace(fold=0).utcoffset() != at.replace(fold=1).utcoffset()
+
+
+def with_digits(digits: int) -> Convert:
+    """A function that gives a time the number of fraction digits that its column declares.
+
+    >>> with_digits(3)("08:00:00.5"), with_digits(0)("08:00:00.000"), with_digits(1)("08:00:00.25")
+    ('08:00:00.500', '08:00:00', '08:00:00.25')
+    """
+
+    def convert(text: str) -> str:
+        whole, dot, fraction = text.partition(".")
+        if len(fraction) == digits and bool(dot) == bool(digits):
+            return text
+        if fraction[digits:].strip("0") or not _SECONDS.fullmatch(text):
+            return text  # more than the column holds, or no time: as it was sent
+        fraction = fraction[:digits].ljust(digits, "0")
+        return f"{whole}.{fraction}" if digits else whole
+
+    return convert
+
+
+def year(text: str) -> str:
+    """A YEAR in four digits, also where a number left the zeros out.
+
+    >>> year("0"), year("2024"), year("x")
+    ('0000', '2024', 'x')
+    """
+    return text.zfill(4) if text.isascii() and text.isdigit() else text
 
 
 def spaced(value: str) -> str:

@@ -114,7 +114,10 @@ _sql_types = reader(dict[str, Int64 | None] | None)
 
 
 def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
-    """Canal and TiCDC: binary as ISO-8859-1, ENUM and SET as numbers, TIMESTAMP in local time."""
+    """Canal and TiCDC: binary as ISO-8859-1, ENUM and SET as numbers, TIMESTAMP in local time.
+
+    TiCDC writes the YEAR 0000 as a number.
+    """
     base = values.base_type(mysql_type)
     if base.endswith("blob") or base.endswith("binary") or SPATIAL.fullmatch(base):
         return values.latin1_bytes
@@ -124,7 +127,7 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
         return values.set_labels(mysql_type)
     if base == "timestamp":
         return to_utc
-    return None
+    return values.year if base == "year" else None
 
 
 class Plan(msgspec.Struct):
@@ -421,11 +424,10 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
         if type_ not in DDL_OPS:
             event.extra = {**(event.extra or {}), "type": type_}
     elif type_ == "TIDB_WATERMARK":
-        if message.tidb is None or message.tidb.watermarkTs is None:
-            raise DecodeError(
-                "missing-member", "the watermark has no _tidb.watermarkTs", "check the producer"
-            )
-        event.kind, event.commit_ts = "watermark", message.tidb.watermarkTs
+        if message.tidb is None:
+            raise DecodeError("missing-member", "the watermark has no _tidb", "check the producer")
+        # TiCDC leaves out 0, which is no TSO.
+        event.kind, event.commit_ts = "watermark", message.tidb.watermarkTs or None
     elif type_ == "MHEARTBEAT":
         event.kind = "heartbeat"
     elif type_ in MARKER_OPS:

@@ -20,14 +20,15 @@ from headgate.formats.parts.oms_values import (
     TypedConverters,
     converter,
     image_text,
+    milliseconds,
     sequence,
+    typed,
     unknown,
     wrong_images,
 )
 from headgate.memo import Memo
 from headgate.options import CommonOptions
 from headgate.strict_json import Int64, Raw, exact_text, parse, reader
-from headgate.values import micros
 
 ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 DDL_OPS = {
@@ -142,6 +143,7 @@ class Plan(msgspec.Struct):
     key: tuple[str, ...] | None = None
     types: Types | None = None
     converters: TypedConverters = []
+    typed: frozenset[str] = frozenset()
 
 
 _message = reader(Message)
@@ -180,8 +182,8 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
             plan.types,
             None,
             None,
-            micros(times.eventTime),
-            micros(times.systemTime),
+            milliseconds(times.eventTime),
+            milliseconds(times.systemTime),
             None,
             "dataworks",
             "v2.0",
@@ -220,11 +222,9 @@ def make_plan(told: tuple[bytes, bytes]) -> Plan:
     key = None if names is None else tuple(names)
     if not columns:
         return Plan(key)
-    return Plan(
-        key,
-        {c.name: ColumnType(c.type) for c in columns},
-        [(c.name, f) for c in columns if c.type and (f := converter(c.type))],
-    )
+    types = {c.name: ColumnType(c.type) for c in columns}
+    converters = [(c.name, f) for c in columns if c.type and (f := converter(c.type))]
+    return Plan(key, types, converters, typed(types))
 
 
 def extra_of(source: Source, extend: Raw) -> dict[str, str]:
@@ -250,7 +250,7 @@ def place(
         event.after = image_text(after, plan.converters, bare, lambda: raw(value).after.data)
     if before:
         event.before = image_text(before, plan.converters, bare, lambda: raw(value).before.data)
-    bare.describe(extra, plan.types)
+    bare.describe(extra, plan.typed)
 
 
 def raw(value: bytes) -> Any:

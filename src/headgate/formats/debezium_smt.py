@@ -106,7 +106,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         schema, payload = unwrap(value)
         row = parse(_row, payload)
         if row is None:
-            return [null_value(key, "debezium-smt", dialect)]
+            event = null_value(key, "debezium-smt", dialect)
+            event.extra = {**(event.extra or {}), "value": value.decode()}
+            return [event]
         layout = layouts[tuple(row)]
         if layout.auxiliary or (layout.envelope and isinstance(row["source"], dict)):
             return envelope(key, value, topic)

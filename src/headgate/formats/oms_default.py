@@ -24,6 +24,7 @@ from headgate.formats.parts.oms_values import (
     ddl_op,
     image_text,
     int64,
+    typed,
     unknown,
     wrong_images,
 )
@@ -117,6 +118,7 @@ class Plan(msgspec.Struct):
     light: Any = None
     types: Types | None = None
     converters: TypedConverters = []
+    typed: frozenset[str] = frozenset()
 
 
 _known_message = reader(KnownMessage)
@@ -164,14 +166,15 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
         if (op, bool(before), bool(after)) not in IMAGES:
             raise wrong_images(op, before, after, ("prevStruct", "postStruct"))
         converters: TypedConverters = ()
+        known: frozenset[str] = frozenset()
         if light:
-            event.types, converters = plan.types, plan.converters
+            event.types, converters, known = plan.types, plan.converters, plan.typed
         bare = Bare([], [])
         if after:
             event.after = image_text(after, converters, bare, lambda: raw(value).postStruct)
         if before:
             event.before = image_text(before, converters, bare, lambda: raw(value).prevStruct)
-        bare.describe(extra, event.types)
+        bare.describe(extra, known)
         event.extra = extra or None
         return [event]
 
@@ -213,6 +216,7 @@ def learn(plan: Plan, light: Any) -> None:
     named = {n: t.schemaType for n, t in told.items() if t is not None}
     plan.light = light
     plan.types = {n: ColumnType(named.get(n)) for n in told}
+    plan.typed = typed(plan.types)
     plan.converters = [(n, c) for n, t in named.items() if t and (c := converter(t))]
 
 

@@ -19,6 +19,7 @@ from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.encoders.open_protocol import ENCODING
+from headgate.formats.encoders.open_protocol_ddl import DDL_OPS
 from headgate.formats.parts.open_protocol_columns import (
     Column,
     Columns,
@@ -43,21 +44,6 @@ from headgate.strict_json import Int64, Number, Raw, describe, parse, reader
 ROW, DDL, RESOLVED = 1, 2, 3
 
 COLUMN_MEMBERS = {"t", "h", "f", "v"}
-
-ALTERS = (5, 6, 12, 13, 15, 17, 18, 19, 20, 22, 23, 37, 38, 41, 61, 64, 71, 72)
-DDL_OPS = dict.fromkeys(ALTERS, "alter") | {
-    3: "create",
-    4: "drop",
-    7: "create_index",
-    8: "drop_index",
-    9: "create_index",
-    10: "drop_index",
-    11: "truncate",
-    14: "rename",
-    32: "create_index",
-    33: "drop_index",
-    47: "rename",
-}
 
 MAX_PLANS = 10_000
 

@@ -7,52 +7,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 
 from headgate.errors import UsageError
-from headgate.event import ColumnType, Event, Image, Record, Types
+from headgate.event import Event, Record
 from headgate.formats import Encode, Encoding
-from headgate.formats.encoders import oms_values
-from headgate.formats.encoders.common import (
-    Plans,
-    Write,
-    Writers,
-    changed,
-    enum_index,
-    go_style,
-    hinted,
-    is_numbered,
-    latin1,
-    number,
-    set_mask,
-    to_json,
-    whole,
-    written,
-)
-from headgate.loss import NUMBERS, Lossy
-from headgate.mysql_types import MySqlType, parse_type
+from headgate.formats.encoders.canal_ddl import DDL_TYPES, ddl_type
+from headgate.formats.encoders.canal_plans import Plan, Source, planner, source_of
+from headgate.formats.encoders.common import Plans, changed, go_style, hinted, to_json, written
+from headgate.formats.encoders.ticdc import changes_key, halves, handle_key
+from headgate.loss import NUMBERS, SIGN
+from headgate.memo import Memo
 from headgate.options import EncodeOptions, option
-from headgate.values import local, plain
 
 ROW_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
-DDL_TYPES = {
-    "create": "CREATE",
-    "alter": "ALTER",
-    "drop": "ERASE",
-    "rename": "RENAME",
-    "truncate": "TRUNCATE",
-    "create_index": "CINDEX",
-    "drop_index": "DINDEX",
-}
 MARKER_TYPES = ("XACOMMIT", "XAROLLBACK", "GTID")
 """Which only Canal has."""
-NULL = Raw(b"null")
 TICDC_ONLY = (
     "enable_tidb_extension",
     "content_compatible",
     "only_output_updated_columns",
     "delete_only_output_handle_key_columns",
     "old_value_in_delete",
+    "output_raw_change_event",
 )
 
 
@@ -69,6 +46,9 @@ class Options(EncodeOptions):
         False, "write only the key's columns of a deleted row"
     )
     old_value_in_delete: bool = option(False, "write a deleted row in old as well, as before 5.4")
+    output_raw_change_event: bool = option(
+        False, "write an update of a key as one message, not as a delete and an insert"
+    )
 
 
 # One class per order of members; what is UNSET is not written.
@@ -165,207 +145,6 @@ class OmsHeartbeat(msgspec.Struct, gc=False):
     sqlType: None = None
 
 
-JDBC = {
-    "tinyint": -6, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5, "float": 7, "double": 8,
-    "decimal": 3, "char": 1, "varchar": 12, "date": 91, "time": 92, "datetime": 93,
-    "timestamp": 93, "year": 12, "enum": 4, "set": -7, "bit": -7, "json": 12, "vector": 12,
-}  # fmt: skip
-OMS_JDBC = {"float": 6, "year": 4, "enum": 1, "set": 1, "binary": -2, "varbinary": -3}
-"""OMS only: codes that are other than Canal's."""
-PROMOTED = {
-    "tinyint": ("127", 5),
-    "smallint": ("32767", 4),
-    "int": ("2147483647", -5),
-    "bigint": ("9223372036854775807", 3),
-}
-"""Unsigned integers: the largest value of their own JDBC code, and the code of a larger one."""
-OF_NULL = {"set": 2004, "json": 1111}
-"""Canal only: the JDBC code of NULL, where it is another."""
-
-
-def jdbc_code(type_: MySqlType, dialect: str) -> int:
-    """The java.sql.Types code of a column, before its value is looked at.
-
-    >>> jdbc_code(parse_type("text"), "canal"), jdbc_code(parse_type("float"), "oms")
-    (2005, 6)
-    """
-    if dialect == "oms" and type_.base in OMS_JDBC:
-        return OMS_JDBC[type_.base]
-    if type_.family in ("binary", "spatial"):
-        return 2004
-    if type_.base.endswith("text"):
-        return 2005
-    return JDBC.get(type_.base, 12)
-
-
-WIDTHS = {
-    "tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)
-}  # fmt: skip
-
-
-def plain_type(type_: MySqlType) -> str:
-    """TiCDC's default: the name, and whether it is unsigned.
-
-    >>> plain_type(parse_type("int(10) unsigned")), plain_type(parse_type("year(4)"))
-    ('int unsigned', 'year')
-    """
-    signed = type_.family in ("integer", "decimal", "float", "double")
-    sign = " unsigned" if signed and type_.unsigned else ""
-    return type_.base + sign + (" zerofill" if signed and type_.zerofill else "")
-
-
-def described_type(type_: MySqlType) -> str:
-    """TiCDC with content-compatible: TiDB's description of a type.
-
-    >>> described_type(parse_type("int unsigned")), described_type(parse_type("decimal(10, 4)"))
-    ('int(10) unsigned', 'decimal(10,4)')
-    """
-    base, length = type_.base, type_.length
-    if type_.labels:
-        escaped = (label.replace("\\", "\\\\").replace("'", "''") for label in type_.labels)
-        quoted = ",".join(f"'{label}'" for label in escaped)
-        return f"{base}({quoted})"
-    if base in WIDTHS:
-        length = WIDTHS[base][type_.unsigned] if length is None else length
-    elif base == "decimal" and length is not None:
-        return plain_type(type_).replace(base, f"{base}({length},{type_.scale or 0})", 1)
-    elif base in ("float", "double") and type_.scale is not None:
-        return plain_type(type_).replace(base, f"{base}({length},{type_.scale})", 1)
-    elif base in ("float", "double", "text", "blob") or base.endswith(("text", "blob")):
-        length = None
-    elif base == "year":
-        length = 4
-    return plain_type(type_).replace(base, f"{base}({length})", 1) if length else plain_type(type_)
-
-
-class Plan(msgspec.Struct):
-    """What a table's types mean for its rows; the maps are ready as JSON."""
-
-    names: list[str]
-    mysql: dict[str, str | None]
-    jdbc: dict[str, int | None]
-    writers: Writers
-    promoted: list[tuple[str, str, int]]
-    """Columns whose code depends on the value: name, the largest of its own code, the next code."""
-    of_null: list[tuple[str, int]]
-    mysql_json: Raw = NULL
-    jdbc_json: Raw = NULL
-    bare: bool = False
-    """Whether there are no types, and values that came bare are written so."""
-
-    def type_maps(self, row: Image) -> tuple[Any, Any]:
-        """sqlType and mysqlType of one row."""
-        if not self.names:
-            return NULL, NULL
-        whole_row = len(row) == len(self.names) and list(row) == self.names
-        changes = [
-            (name, code)
-            for name, most, code in self.promoted
-            if (v := row.get(name)) and (len(v), v) > (len(most), most) and v[0] != "-"
-        ]
-        changes += [(name, code) for name, code in self.of_null if row.get(name, "") is None]
-        if whole_row and not changes:
-            return self.jdbc_json, self.mysql_json
-        jdbc = {n: self.jdbc.get(n) for n in row if n in self.jdbc}
-        for name, code in changes:
-            jdbc[name] = code
-        return jdbc, {n: self.mysql.get(n) for n in row if n in self.mysql}
-
-
-NO_TYPES = Plan([], {}, {}, (), [], [])
-NO_TYPES_BARE = msgspec.structs.replace(NO_TYPES, bare=True)
-
-
-def planner(
-    dialect: str, options: Options, own: bool, numbered: bool
-) -> Callable[[Types | None], Plan]:
-    """What makes the plan of a type map; `own` says that the types are this dialect's already."""
-    to_local = local(options.timezone)
-    name_of: Callable[[MySqlType], str] = plain_type
-    if options.content_compatible:
-        name_of = described_type
-
-    def mysql_name(told: ColumnType, type_: MySqlType) -> str | None:
-        if type_.family == "unknown" or (own and dialect != "ticdc"):
-            return told.mysql
-        if dialect == "ticdc":
-            return name_of(type_)
-        if dialect == "oms":
-            return (oms_values.type_name(told) or "").lower()
-        return told.mysql
-
-    def make(types: Types | None) -> Plan:
-        if types is None:
-            return NO_TYPES_BARE if dialect in ("oms", "tencent") else NO_TYPES
-        parsed = {n: parse_type(t.mysql) for n, t in types.items()}
-        mysql = {n: mysql_name(t, parsed[n]) for n, t in types.items()}
-        told_jdbc = own and all(t.jdbc is not None for t in types.values())
-        jdbc = {n: t.jdbc if told_jdbc else jdbc_code(parsed[n], dialect) for n, t in types.items()}
-        # Types of this dialect that come with codes are from a message: they fit its values.
-        promoted = [] if told_jdbc or dialect == "oms" else [
-            (n, *PROMOTED[t.base]) for n, t in parsed.items() if t.unsigned and t.base in PROMOTED
-        ]  # fmt: skip
-        of_null = (
-            [(n, OF_NULL[t.base]) for n, t in parsed.items() if t.base in OF_NULL]
-            if dialect == "canal" and not told_jdbc
-            else []
-        )
-        writers = [
-            (n, w)
-            for n, t in parsed.items()
-            if (w := writer(t, types[n], dialect, numbered, to_local))
-        ]
-        return Plan(
-            list(types),
-            mysql,
-            jdbc,
-            writers,
-            promoted,
-            of_null,
-            Raw(to_json(mysql)),
-            Raw(to_json(jdbc)),
-        )
-
-    return Plans(make)
-
-
-def writer(
-    type_: MySqlType, told: ColumnType, dialect: str, numbered: bool, to_local: Write | None
-) -> Write | None:
-    """How a column's canonical text is written, or None where it is written as it is."""
-    if dialect == "oms":
-        return oms_values.canal_writer(type_)
-    if dialect == "tencent":
-        return bare_writer(type_)
-    if type_.family in ("binary", "spatial"):
-        return latin1
-    if type_.base == "enum":
-        return enum_index(type_.labels, numbered)
-    if type_.base == "set":
-        return set_mask(type_.labels, numbered)
-    if dialect == "ticdc" and type_.family in ("float", "double"):
-        return without_exponent
-    return to_local if type_.base == "timestamp" else None
-
-
-def without_exponent(text: str) -> str:
-    """A float as TiCDC writes it.
-
-    >>> without_exponent("1.5")
-    '1.5'
-    """
-    if "e" in text or "E" in text:
-        raise Lossy("float-digits", plain(text))
-    return text
-
-
-def bare_writer(type_: MySqlType) -> Write | None:
-    """Tencent: numbers without quotes."""
-    if type_.family in ("integer", "year", "bit"):
-        return whole
-    return number if type_.family in ("decimal", "float", "double") else None
-
-
 def make_encoder(dialect: str, options: Options) -> Encode:
     """An encoder of one dialect."""
     if dialect != "ticdc":
@@ -386,11 +165,10 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         "oms": oms_other,
         "tencent": tencent_other,
     }[dialect]
-    plans = {
-        (own, numbered): planner(dialect, options, own, numbered)
-        for own in (False, True)
-        for numbered in (False, True)
-    }
+    plans: Memo[Source, Plans[Plan]] = Memo(
+        lambda source: planner(dialect, source, options.timezone, options.content_compatible)
+    )
+    splits = dialect == "ticdc" and not options.output_raw_change_event
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
         if event.kind == "tombstone":
@@ -398,8 +176,11 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         if event.kind != "row":
             message = others(event)
             return [] if message is None else [Record(finish(message))]
-        own = event.dialect == dialect and event.format == "canal-json"
-        plan = plans[own, is_numbered(event)](event.types)
+        split = splits and changes_key(event)
+        plan = plans[source_of(event, dialect, split)](event.types)
+        if split:
+            lost.append("key-change")
+            return [Record(finish(rows(half, plan, lost))) for half in halves(event)]
         return [Record(finish(rows(event, plan, lost)))]
 
     finish: Callable[[Any], bytes] = to_json
@@ -454,7 +235,7 @@ def batch_id(event: Event) -> int:
 def canal_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
     """Canal: only changed columns in `old`."""
     row, old = images(event, plan, lost)
-    sql_type, mysql_type = plan.type_maps(event.after or event.before or {})
+    sql_type, mysql_type = plan.type_maps(event.after or event.before or {}, lost)
     if event.key == ():
         lost.append("key")
     return CanalMessage(
@@ -503,7 +284,7 @@ def tencent_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
 def oms_row(event: Event, plan: Plan, lost: list[str]) -> OmsMessage:
     """OMS: only changed columns in `old`."""
     row, old = images(event, plan, lost)
-    sql_type, mysql_type = plan.type_maps(event.after or event.before or {})
+    sql_type, mysql_type = plan.type_maps(event.after or event.before or {}, lost)
     return OmsMessage(
         event.database,
         sql_type,
@@ -533,18 +314,21 @@ def ticdc_rows(options: Options) -> Callable[[Event, Plan, list[str]], TicdcRow]
         if event.op == "update":
             before = [changed(old, row) if only_changed else old]
         elif event.op == "delete":
-            if only_key and event.key and len(event.key) < len(row):
+            kept = handle_key(event) if only_key else ()
+            if kept and len(kept) < len(row):
                 lost.append("deleted-row")
-                row = {n: v for n, v in row.items() if n in event.key}
-                image = {n: v for n, v in image.items() if n in event.key}
+                row = {n: v for n, v in row.items() if n in kept}
+                image = {n: v for n, v in image.items() if n in kept}
             if options.old_value_in_delete:
                 before = [row]
-        sql_type, mysql_type = plan.type_maps(image)
+        sql_type, mysql_type = plan.type_maps(image, lost)
+        if event.key is None:
+            lost.append("key-unknown")
         return TicdcRow(
             0,
             event.database or "",
             event.table or "",
-            names(event, row),
+            names(event, row) or [],
             False,
             ROW_TYPES[event.op or ""],
             ticdc_time(event),
@@ -570,7 +354,8 @@ def ticdc_time(event: Event) -> int:
 def tidb(event: Event) -> dict[str, Any]:
     """TiCDC's extension member."""
     found: dict[str, Any] = {}
-    if event.commit_ts is not None:
+    # 0 is left out in DDL, where Go's omitempty is at work.
+    if event.commit_ts or (event.commit_ts == 0 and event.kind == "row"):
         found["commitTs"] = event.commit_ts
     extra = event.extra
     if extra:
@@ -587,8 +372,7 @@ def words(event: Event) -> tuple[bool, str, str] | None:
     """isDdl, type and sql of an event that is no row; None where it has no message."""
     extra = event.extra or {} if event.format == "canal-json" else {}
     if event.kind == "ddl":
-        word = DDL_TYPES.get(event.op or "", "QUERY") if event.table else "QUERY"
-        return True, extra.get("type", word), event.ddl or ""
+        return True, extra.get("type", ddl_type(event, "canal")), event.ddl or ""
     if event.kind == "statement" and event.ddl:
         word = ROW_TYPES.get(event.op or "", "QUERY")
         return False, word, event.ddl or ""
@@ -625,7 +409,6 @@ def tencent_other(event: Event) -> CanalMessage | None:
     """Tencent: DDL only, its times in seconds where they are whole."""
     if event.kind != "ddl":
         return None
-    word = DDL_TYPES.get(event.op or "", "QUERY") if event.table else "QUERY"
     return CanalMessage(
         None,
         event.database or "",
@@ -640,7 +423,7 @@ def tencent_other(event: Event) -> CanalMessage | None:
         None,
         event.table or "",
         seconds(event.emit_time),
-        word,
+        ddl_type(event, "tencent"),
     )
 
 
@@ -682,9 +465,9 @@ def ticdc_others(options: Options) -> Callable[[Event], TicdcOther | None]:
         extra: Any = UNSET
         if event.kind == "watermark" and extension:
             is_ddl, word, sql = False, "TIDB_WATERMARK", ""
-            extra = {"watermarkTs": event.commit_ts or 0}
+            extra = {"watermarkTs": event.commit_ts} if event.commit_ts else {}
         elif event.kind == "ddl":
-            word = DDL_TYPES.get(event.op or "", "QUERY") if event.table else "QUERY"
+            word = ddl_type(event, "ticdc")
             extra = tidb(event) if extension else UNSET
         else:
             return None
@@ -721,7 +504,7 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
         return ROWS | TYPED | {"ddl", "heartbeat", "bare-values"}
     if dialect == "tencent":
         return ROWS | {"ddl", "bare-values"}
-    found = ROWS | TYPED | {"ddl", NUMBERS}
+    found = ROWS | TYPED | {"ddl", NUMBERS, SIGN}
     if options.content_compatible:
         found |= {"type-details"}
     if options.enable_tidb_extension:
@@ -734,5 +517,11 @@ ENCODING = Encoding(
     make_encoder,
     carries,
     producer="canal",
-    fullest={"ticdc": {"enable_tidb_extension": True, "content_compatible": True}},
+    fullest={
+        "ticdc": {
+            "enable_tidb_extension": True,
+            "content_compatible": True,
+            "output_raw_change_event": True,
+        }
+    },
 )

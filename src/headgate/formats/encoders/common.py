@@ -25,6 +25,7 @@ to_json = Encoder(enc_hook=str).encode
 _names = Decoder(list[str])
 _anything = Decoder(float_hook=str)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_FLOAT = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,4}))?")
 _SHORT = re.compile(rb"\\[bf\\]")
 _HEX = re.compile(rb"\\(?:\\|u00[01][0-9a-f])")
 _HTML = re.compile(rb"[<>&]|\xe2\x80[\xa8\xa9]")
@@ -80,6 +81,42 @@ def number(text: str) -> Any:
     return Raw(text.encode())
 
 
+def java_float(text: str) -> Any:
+    """A FLOAT or DOUBLE as Java writes it: the same digits, in Java's notation.
+
+    >>> bytes(java_float("1.0E10"))
+    b'1.0E10'
+    """
+    found = number(text)
+    java = java_notation(text)
+    if java != text:
+        raise Lossy("float-digits", Raw(java.encode()))
+    return found
+
+
+def java_notation(text: str) -> str:
+    """A number as Java's Double.toString lays its digits out; no digit but outer zeros is changed.
+
+    >>> [java_notation(text) for text in ("10000000000", "1e-7", "-5", "0.00150", "0e9")]
+    ['1.0E10', '1.0E-7', '-5.0', '0.0015', '0.0']
+    """
+    match = _FLOAT.fullmatch(text)
+    if not match:
+        return text
+    sign, whole, fraction, exponent = match.groups("")
+    digits = (whole + fraction).lstrip("0")
+    # Where the point stands, counted from the first digit that is not 0.
+    point = len(digits) - len(fraction) + int(exponent or 0)
+    digits = digits.rstrip("0")
+    if not digits:
+        return f"{sign}0.0"
+    if not -3 < point <= 7:
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+    if point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
+
+
 def boolean(text: str) -> Any:
     """1 and 0 as true and false.
 
@@ -89,6 +126,16 @@ def boolean(text: str) -> Any:
     if text not in ("1", "0"):
         raise Lossy("misfit", text)
     return text == "1"
+
+
+def boolean_digit(text: str) -> Any:
+    """True and false as the numbers 1 and 0, which do not tell that they are none.
+
+    >>> boolean_digit("1")
+    Traceback (most recent call last):
+    headgate.loss.Lossy: bare-values
+    """
+    raise Lossy("bare-values", int(boolean(text)))
 
 
 def json_value(text: str) -> Raw | None:
@@ -229,29 +276,28 @@ def jackson_style(message: bytes) -> bytes:
     return _HEX.sub(lambda m: m[0][:2] + m[0][2:].upper(), message)
 
 
-HINTS: tuple[tuple[str, Write], ...] = (("numbers", number), ("booleans", boolean))
-
-
-def hinted(extra: Mapping[str, str] | None) -> Writers:
+def hinted(extra: Mapping[str, str] | None, digits: bool = False) -> Writers:
     """Writers for the columns that came bare, where only `extra` says so.
+
+    `digits` says that the producer has 1 and 0 for true and false.
 
     >>> [name for name, _ in hinted({"numbers": '["id"]'})]
     ['id']
     """
     if not extra:
         return ()
-    told = tuple(extra.get(name) for name, _ in HINTS)
-    return _hinted[told] if any(told) else ()
+    numbers, booleans = extra.get("numbers"), extra.get("booleans")
+    return _hinted[numbers, booleans, digits] if numbers or booleans else ()
 
 
-def _make_hinted(told: tuple[str | None, ...]) -> Writers:
-    found: list[tuple[str, Write]] = []
-    for names, (_, write) in zip(told, HINTS):
-        found += [(name, write) for name in name_list(names)]
-    return found
+def _make_hinted(told: tuple[str | None, str | None, bool]) -> Writers:
+    numbers, booleans, digits = told
+    found: list[tuple[str, Write]] = [(name, number) for name in name_list(numbers)]
+    write = boolean_digit if digits else boolean
+    return found + [(name, write) for name in name_list(booleans)]
 
 
-_hinted: Memo[tuple[str | None, ...], Writers] = Memo(_make_hinted)
+_hinted: Memo[tuple[str | None, str | None, bool], Writers] = Memo(_make_hinted)
 
 
 def name_list(text: str | None) -> list[str]:

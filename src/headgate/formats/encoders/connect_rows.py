@@ -17,6 +17,7 @@ from headgate.formats.encoders.common import (
     written,
 )
 from headgate.formats.encoders.connect_values import (
+    INT64,
     NULLABLE,
     TEXT,
     Column,
@@ -33,11 +34,12 @@ from headgate.mysql_types import parse_type
 
 MOST_FRACTION = 30
 """As many digits as a DECIMAL can have after the point."""
-INT64 = range(-(2**63), 2**63)
 LONG, DOUBLE, BOOLEAN = plain("int64"), plain("double"), plain("boolean")
 NOTHING: Mapping[str, str] = {}
 CONNECT_FORMATS = ("debezium", "debezium-smt")
 Row = dict[str, Any]
+DATES = ("date", "datetime", "timestamp")
+"""Types with values that are no date."""
 
 
 class Layout:
@@ -64,40 +66,45 @@ class Layout:
         return found
 
 
+Make = Callable[[ColumnType, "int | None", bool], Column]
+"""From a column's type, its measured digits, and whether the key has it."""
+
+
 class Plan:
-    """A type map: its one layout, or one per number of digits where only values tell those."""
+    """A type map: its one layout, or one per number of digits where only values tell those.
 
-    def __init__(
-        self,
-        types: Types | None,
-        make: Callable[[ColumnType, int | None], Column],
-        measured: list[str],
-    ) -> None:
-        self.types = {
-            n: t for n, t in (types or {}).items() if parse_type(t.mysql).family != "unknown"
-        }
+    A key with a date whose flags nobody tells has a layout of its own: it is NOT NULL.
+    """
+
+    def __init__(self, types: Types | None, make: Make, measured: list[str]) -> None:
+        parsed = {n: parse_type(t.mysql).family for n, t in (types or {}).items()}
+        self.types = {n: t for n, t in (types or {}).items() if parsed[n] != "unknown"}
+        self.dates = {n for n, t in self.types.items() if t.flags is None and parsed[n] in DATES}
         self.make, self.measured = make, measured
-        self.layouts: dict[tuple[int, ...], Layout] = {}
-        self.only = None if measured else self.layout(())
+        self.layouts: dict[tuple[tuple[int, ...], tuple[str, ...]], Layout] = {}
+        self.only = None if measured else self.layout((), ())
 
-    def layout(self, digits: tuple[int, ...]) -> Layout:
-        """The layout for so many digits in the measured columns."""
-        found = self.layouts.get(digits)
+    def layout(self, digits: tuple[int, ...], keyed: tuple[str, ...]) -> Layout:
+        """The layout for so many digits in the measured columns, and such dates in the key."""
+        found = self.layouts.get((digits, keyed))
         if found is None:
             if len(self.layouts) >= MOST_PLANS:
                 self.layouts.clear()
             counted = dict(zip(self.measured, digits))
-            columns = {n: self.make(t, counted.get(n)) for n, t in self.types.items()}
+            columns = {n: self.make(t, counted.get(n), n in keyed) for n, t in self.types.items()}
             nullable = {
                 n: bool(t.flags & NULLABLE) for n, t in self.types.items() if t.flags is not None
             }
-            found = self.layouts[digits] = Layout(columns, nullable)
+            found = self.layouts[digits, keyed] = Layout(columns, nullable)
         return found
 
     def of(self, event: Event) -> Layout:
         """The layout of an event."""
+        keyed: tuple[str, ...] = ()
+        if event.key and not self.dates.isdisjoint(event.key):
+            keyed = tuple(name for name in event.key if name in self.dates)
         if self.only is not None:
-            return self.only
+            return self.layout((), keyed) if keyed else self.only
         found = []
         before, after = event.before, event.after
         for name in self.measured:
@@ -108,14 +115,14 @@ class Plan:
                 if old is not None and old != text:
                     digits = max(digits, fraction_digits(old))
             found.append(digits if digits < MOST_FRACTION else MOST_FRACTION)
-        return self.layout(tuple(found))
+        return self.layout(tuple(found), keyed)
 
 
 def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types | None], Plan]:
     """What makes the plan of a type map; `own` says that the types come from a Connect schema."""
 
-    def make_column(told: ColumnType, digits: int | None) -> Column:
-        return column(told, options, schemas, own, digits)
+    def make_column(told: ColumnType, digits: int | None, keyed: bool) -> Column:
+        return column(told, options, schemas, own, digits, keyed)
 
     def make(types: Types | None) -> Plan:
         parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
@@ -129,7 +136,7 @@ def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types 
 
 def oms_planner(own: bool) -> Callable[[Types | None], Plan]:
     """The same for OMS."""
-    return Plans(lambda types: Plan(types, lambda told, _: oms_column(told, own), []))
+    return Plans(lambda types: Plan(types, lambda told, *_: oms_column(told, own), []))
 
 
 OMS_TYPES = {

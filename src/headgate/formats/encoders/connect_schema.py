@@ -57,17 +57,32 @@ def opened(schema: dict[str, Any]) -> bytes:
     return b'{"schema":' + jackson_style(to_json(schema)) + b',"payload":'
 
 
-def source(connector: str, placed: bool) -> dict[str, Any]:
-    """The schema of `source`; `placed` says that the place in the binlog is known."""
-    words = {
+SNAPSHOT = "snapshot"
+"""Stands for the type of `source.snapshot`, which has more than a name."""
+
+
+def metadata(name: str, type_: str) -> dict[str, Any]:
+    """A field that the transform adds: a member's schema without its default, optional.
+
+    >>> metadata("__op", "string")
+    {'type': 'string', 'optional': True, 'field': '__op'}
+    """
+    if type_ != SNAPSHOT:
+        return field(name, type_, True)
+    return {
         "type": "string",
         "optional": True,
         "name": "io.debezium.data.Enum",
         "version": 1,
         "parameters": {"allowed": SNAPSHOT_WORDS},
-        "default": "false",
-        "field": "snapshot",
+        "field": name,
     }
+
+
+def source(connector: str, placed: bool) -> dict[str, Any]:
+    """The schema of `source`; `placed` says that the place in the binlog is known."""
+    words = metadata(SNAPSHOT, SNAPSHOT)
+    words |= {"default": "false", "field": words.pop("field")}  # the name stays the last
     unknown = not placed
     fields = [
         field("version", "string"),
@@ -137,9 +152,11 @@ def key(fields: list[dict[str, Any]], names: tuple[str | None, ...]) -> bytes:
     return opened(struct(fields, dotted(*names, "Key"), None))
 
 
-def flat(fields: list[dict[str, Any]], names: tuple[str | None, ...]) -> bytes:
-    """The start of a row without its envelope."""
-    return opened(struct(fields, dotted(*names, "Value"), None))
+def flat(
+    fields: list[dict[str, Any]], names: tuple[str | None, ...], optional: bool = False
+) -> bytes:
+    """The start of a row without its envelope; `optional` where it may be null."""
+    return opened(struct(fields, dotted(*names, "Value"), None, optional))
 
 
 HEARTBEAT = opened(struct([field("ts_ms", "int64")], f"{COMMON}Heartbeat"))

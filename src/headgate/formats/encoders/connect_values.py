@@ -33,6 +33,9 @@ CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
 _DATE = re.compile(r"(-?\d{4,7})-(\d\d)-(\d\d)", re.ASCII)
 _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)", re.ASCII)
 _DECIMAL = re.compile(r"(-?)(\d+)(?:\.(\d+))?", re.ASCII)
+INT32, INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
+DAY_MILLIS = range(24 * 60 * 60 * 1000 + 1)
+"""What Connect's Time may be: it has no negative times, and none beyond a day."""
 
 
 @dataclass(frozen=True)
@@ -134,18 +137,24 @@ def fraction_digits(text: str) -> int:
 
 
 def column(
-    told: ColumnType, options: ValueOptions, schemas: bool, own: bool, digits: int | None = None
+    told: ColumnType,
+    options: ValueOptions,
+    schemas: bool,
+    own: bool,
+    digits: int | None = None,
+    keyed: bool = False,
 ) -> Column:
     """How a column of a known type is written.
 
     `own` says that the type was read from a Connect schema, where only booleans are `tinyint(1)`;
-    `digits` is measured where the type does not tell it.
+    `digits` is measured where the type does not tell it; `keyed` says that the key has the column,
+    so that it is NOT NULL without saying so.
 
     >>> column(ColumnType("decimal(10,2)"), ValueOptions(), True, False).write("7.90")
     'AxY='
     """
     type_ = parse_type(told.mysql)
-    required = told.flags is not None and not told.flags & NULLABLE
+    required = keyed or (told.flags is not None and not told.flags & NULLABLE)
     known = digits if type_.length is None else type_.length
     found = _column(type_, options, schemas, own, known, required)
     if not options.column_propagate_source_type:
@@ -175,7 +184,8 @@ def _column(
         single = type_.scale is None and (type_.length or 0) <= 24
         return plain("float" if single else "double", number)
     if family in ("date", *TIMES):
-        return temporal(family, digits or 0, required, options)
+        untold = type_.length is None and digits is not None and not schemas
+        return temporal(type_, digits or 0, untold, required, options)
     if family == "bit":
         return bit(type_.length)
     if family == "binary":
@@ -241,18 +251,49 @@ def wrapped(text: str) -> Any:
 def decimal(precision: int | None, scale: int, untold: bool, options: ValueOptions) -> Column:
     """A DECIMAL by its mode; `untold` says that nothing in the message tells its scale."""
     if options.decimal_handling_mode == "string":
-        return TEXT
+        return TEXT if precision is None else plain("string", scaled(scale))
     if options.decimal_handling_mode == "double":
         return plain("double", as_double)
     found = decimal_column(precision, scale, options)
-    if not untold or options.decimal_format == "numeric" or found.write is None:
+    if not untold or options.decimal_format == "numeric":
         return found
-    write = found.write
+    return counted(found, "decimal-scale")
+
+
+def counted(found: Column, code: str) -> Column:
+    """A column each of whose values is counted as a loss."""
+    write = found.write or str
 
     def with_loss(text: str) -> Any:
-        raise Lossy("decimal-scale", write(text))
+        raise Lossy(code, write(text))
 
     return found._replace(write=with_loss)
+
+
+def scaled(scale: int) -> Write:
+    """A function from decimal text to the text with as many digits as the column's scale.
+
+    >>> scaled(2)("1.5"), scaled(2)("7"), scaled(2)("x")
+    ('1.50', '7.00', 'x')
+    """
+    fill = filled(scale)
+    return lambda text: fill(text) if _DECIMAL.fullmatch(text) else text
+
+
+def filled(digits: int) -> Write:
+    """A function that gives text so many digits after its point; more are kept, unless zero.
+
+    >>> filled(3)("13:37:03.5"), filled(0)("1.00"), filled(1)("0.25")
+    ('13:37:03.500', '1', '0.25')
+    """
+
+    def write(text: str) -> str:
+        head, _, fraction = text.partition(".")
+        if fraction[digits:].strip("0"):
+            return text
+        return f"{head}.{fraction[:digits].ljust(digits, '0')}" if digits else head
+
+    return write
 
 
 def decimal_column(precision: int | None, scale: int, options: ValueOptions) -> Column:
@@ -260,7 +301,7 @@ def decimal_column(precision: int | None, scale: int, options: ValueOptions) -> 
     parameters = {"scale": str(scale)}
     if precision is not None:
         parameters["connect.decimal.precision"] = str(precision)
-    write = big_number if options.decimal_format == "numeric" else decimal_bytes(scale)
+    write = big_number(scale) if options.decimal_format == "numeric" else decimal_bytes(scale)
     return named("bytes", f"{CONNECT}Decimal", write, **parameters)
 
 
@@ -289,13 +330,14 @@ def decimal_bytes(scale: int) -> Write:
     return write
 
 
-def big_number(text: str) -> Any:
-    """A decimal as a bare number, in the notation of Java's BigDecimal.
+def big_number(scale: int) -> Write:
+    """A function from decimal text to a bare number, in the notation of Java's BigDecimal.
 
-    >>> bytes(big_number("0.00000015"))
-    b'1.5E-7'
+    >>> bytes(big_number(8)("0.00000015")), bytes(big_number(2)("1.5"))
+    (b'1.5E-7', b'1.50')
     """
-    return number(scientific(text))
+    fill = scaled(scale)
+    return lambda text: number(scientific(fill(text)))
 
 
 def as_double(text: str) -> Any:
@@ -405,13 +447,18 @@ BINARY_FORMS: dict[str, Callable[[bytes], str]] = {
 # Times
 
 
-def temporal(base: str, digits: int, required: bool, options: ValueOptions) -> Column:
-    """A DATE, TIME, DATETIME or TIMESTAMP by the time precision mode."""
-    mode = options.time_precision_mode
+def temporal(
+    type_: MySqlType, digits: int, untold: bool, required: bool, options: ValueOptions
+) -> Column:
+    """A DATE, TIME, DATETIME or TIMESTAMP by the time precision mode.
+
+    `untold` says that nothing in the message tells a DATETIME's number of digits.
+    """
+    base, mode = type_.family, options.time_precision_mode
     zero = 0 if required else None
     if base == "timestamp":
         text_zero = "1970-01-01T00:00:00Z" if required else None
-        return named("string", f"{TIME}ZonedTimestamp", iso_datetime(text_zero))
+        return named("string", f"{TIME}ZonedTimestamp", iso_datetime(text_zero, type_.length))
     if mode == "isostring":
         write, name = {
             "date": (iso_date("1970-01-01Z" if required else None), "IsoDate"),
@@ -426,7 +473,7 @@ def temporal(base: str, digits: int, required: bool, options: ValueOptions) -> C
         return named("int32", (CONNECT if mode == "connect" else TIME) + "Date", days(zero))
     if mode == "connect":
         if base == "time":
-            return named("int32", f"{CONNECT}Time", counted_time(MILLIS))
+            return named("int32", f"{CONNECT}Time", counted_time(MILLIS, DAY_MILLIS))
         return named("int64", f"{CONNECT}Timestamp", counted_datetime(MILLIS, zero))
     nanos = mode == "nanoseconds"
     if base == "time":
@@ -434,9 +481,12 @@ def temporal(base: str, digits: int, required: bool, options: ValueOptions) -> C
         return named("int64", TIME + name, counted_time(NANOS if nanos else MICROS))
     if nanos:
         return named("int64", f"{TIME}NanoTimestamp", counted_datetime(NANOS, zero))
-    if mode == "microseconds" or digits > 3:
+    if mode == "microseconds":
         return named("int64", f"{TIME}MicroTimestamp", counted_datetime(MICROS, zero))
-    return named("int64", f"{TIME}Timestamp", counted_datetime(MILLIS, zero))
+    found = named("int64", f"{TIME}Timestamp", counted_datetime(MILLIS, zero))
+    if digits > 3:
+        found = named("int64", f"{TIME}MicroTimestamp", counted_datetime(MICROS, zero))
+    return counted(found, "datetime-precision") if untold else found
 
 
 @lru_cache(maxsize=65536)
@@ -500,6 +550,8 @@ def days(zero: int | None) -> Write:
         found = day_number(text)
         if found is None:
             raise no_time(text, zero)
+        if found not in INT32:
+            raise Lossy("misfit", text)
         return found
 
     return write
@@ -518,7 +570,9 @@ def counted_datetime(units: int, zero: int | None) -> Write:
         if len(text) == 19 and text[10] == " " and text[4] == "-":  # the usual one, made short
             try:
                 since = fromisoformat(text) - EPOCH
-                return (since.days * 86400 + since.seconds) * units
+                count = (since.days * 86400 + since.seconds) * units
+                if count in INT64:
+                    return count
             except (ValueError, TypeError):
                 pass  # the years that Python does not have, and what is no time
         found = since_epoch(text)
@@ -526,6 +580,8 @@ def counted_datetime(units: int, zero: int | None) -> Write:
             raise no_time(text, zero)
         seconds, fraction = found
         count = seconds * units + int(fraction[:width].ljust(width, "0"))
+        if count not in INT64:
+            raise Lossy("misfit", text)
         if fraction[width:].strip("0"):
             raise Lossy("datetime-micros", count)
         return count
@@ -533,8 +589,8 @@ def counted_datetime(units: int, zero: int | None) -> Write:
     return write
 
 
-def counted_time(units: int) -> Write:
-    """A function from TIME text to a count since midnight.
+def counted_time(units: int, allowed: range = INT64) -> Write:
+    """A function from TIME text to a count since midnight; those that are not allowed stay text.
 
     >>> counted_time(MICROS)("-838:59:59"), counted_time(MICROS)("10:01:00.5")
     (-3020399000000, 36060500000)
@@ -548,6 +604,8 @@ def counted_time(units: int) -> Write:
         seconds, fraction = parts
         count = seconds * units + int(fraction[:width].ljust(width, "0"))
         count = -count if text[0] == "-" else count
+        if count not in allowed:
+            raise Lossy("misfit", text)
         if fraction[width:].strip("0"):
             raise Lossy("time-micros", count)
         return count
@@ -588,26 +646,27 @@ def iso_time(text: str) -> str:
     return f"{text}Z"
 
 
-def iso_datetime(zero: str | None) -> Write:
-    """A function from DATETIME text to ISO text in UTC, its digits kept.
+def iso_datetime(zero: str | None, digits: int | None = None) -> Write:
+    """A function from DATETIME text to ISO text in UTC, with so many digits, or its own.
 
-    >>> iso_datetime(None)("2018-06-20 13:37:03.50")
-    '2018-06-20T13:37:03.50Z'
+    >>> iso_datetime(None)("2018-06-20 13:37:03.50"), iso_datetime(None, 3)("2018-06-20 13:37:03.5")
+    ('2018-06-20T13:37:03.50Z', '2018-06-20T13:37:03.500Z')
     """
 
     fromisoformat = datetime.fromisoformat
+    fill = str if digits is None else filled(digits)
 
     def write(text: str) -> str:
         size = len(text)
         if size == 19 or (size > 20 and text[19] == "."):  # the usual ones, made short
             try:
                 if fromisoformat(text).tzinfo is None and text[10] == " " and text[4] == "-":
-                    return f"{text[:10]}T{text[11:]}Z"
+                    return f"{text[:10]}T{fill(text[11:])}Z"
             except ValueError:
                 pass
         if since_epoch(text) is None:
             raise no_time(text, zero)
-        return f"{text.replace(' ', 'T', 1)}Z"
+        return f"{fill(text.replace(' ', 'T', 1))}Z"
 
     return write
 

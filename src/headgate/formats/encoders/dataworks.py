@@ -12,6 +12,7 @@ from headgate.event import Event, Record, Types
 from headgate.formats import Encode, Encoding
 from headgate.formats.encoders.common import Plans, json_value, to_json, whole, written
 from headgate.formats.encoders.oms_values import row_writers, type_name
+from headgate.formats.parts.oms_values import FIRST_MICROS
 from headgate.loss import Lossy
 from headgate.options import EncodeOptions
 
@@ -33,8 +34,6 @@ NO_SCN = "null"
 FOREIGN = {"dbType": "mysql", "extend": "{}"}
 """What stands for `extra` where the event is of another format."""
 NOTHING: dict[str, str] = {}
-FIRST_MICROS = 100_000_000_000_000
-"""The smallest number that is read as microseconds, not as milliseconds."""
 
 
 class Source(msgspec.Struct, gc=False):
@@ -117,7 +116,7 @@ class ShortHeartbeat(msgspec.Struct, gc=False):
 
 def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     """An encoder of DataWorks V2.0, the one version there is."""
-    writers_of = row_writers("DataWorks")
+    writers_of = row_writers("DataWorks", FORMAT)
     columns = {own: Plans(column_planner(own)) for own in (False, True)}
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
@@ -126,14 +125,15 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
         if event.kind == "tombstone":
             return [Record(None)]
         if event.kind == "heartbeat" and own and is_short(event):
-            beat = ShortPayload(EventTime(stamp(event.event_time)), "HEARTBEAT")
+            at = stamp(event.event_time, "event-time-micros", lost)
+            beat = ShortPayload(EventTime(at), "HEARTBEAT")
             return [Record(to_json(ShortHeartbeat(VERSION, beat)))]
         op = word(event, extra)
         if op is None:
             return []
         before = after = None
         if event.kind == "row":
-            writers = writers_of(event)
+            writers = writers_of(event, lost)
             if event.before is not None:
                 before = Image(written(event.before, writers, lost))
             if event.after is not None:
@@ -149,7 +149,9 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
             None if event.types is None else columns[own](event.types),
             event.key,
         )
-        payload = Payload(before, after, op, times(event), statement(event, extra), scn(event))
+        payload = Payload(
+            before, after, op, times(event, lost), statement(event, extra), scn(event)
+        )
         return [Record(to_json(Message(VERSION, schema, payload, extend(extra))))]
 
     return encode
@@ -182,18 +184,24 @@ def word(event: Event, extra: Mapping[str, str]) -> str | None:
     return "HEARTBEAT" if event.kind == "heartbeat" else None
 
 
-def stamp(micros: int | None) -> int | None:
+def stamp(micros: int | None, code: str, lost: list[str]) -> int | None:
     """Milliseconds since the epoch, or microseconds where milliseconds are not enough.
 
-    >>> stamp(1620457659000000), stamp(1620457659000001)
-    (1620457659000, 1620457659000001)
+    So few that they read as milliseconds are lost, which `code` names.
+
+    >>> [stamp(t, "event-time-micros", []) for t in (1620457659000000, 1620457659000001)]
+    [1620457659000, 1620457659000001]
     """
-    if micros is None or (micros % 1_000 and micros >= FIRST_MICROS):
-        return micros
+    if micros is None:
+        return None
+    if micros % 1_000:
+        if abs(micros) >= FIRST_MICROS:
+            return micros
+        lost.append(code)
     return micros // 1_000
 
 
-def times(event: Event) -> Times:
+def times(event: Event, lost: list[str]) -> Times:
     """The member `timestamp`; what is not known is null."""
     checkpoint: Any = (event.position or NOTHING).get("checkpointTime")
     if checkpoint is not None:
@@ -201,7 +209,11 @@ def times(event: Event) -> Times:
             checkpoint = whole(checkpoint)
         except Lossy:
             checkpoint = None
-    return Times(stamp(event.event_time), stamp(event.emit_time), checkpoint)
+    return Times(
+        stamp(event.event_time, "event-time-micros", lost),
+        stamp(event.emit_time, "emit-time-micros", lost),
+        checkpoint,
+    )
 
 
 def statement(event: Event, extra: Mapping[str, str]) -> Statement | None:

@@ -16,7 +16,6 @@ from headgate.formats.encoders import connect_schema
 from headgate.formats.encoders.common import jackson_style, to_json
 from headgate.formats.encoders.connect_rows import (
     CONNECT_FORMATS,
-    INT64,
     NOTHING,
     Layout,
     columns_of,
@@ -24,8 +23,8 @@ from headgate.formats.encoders.connect_rows import (
     oms_planner,
     planner,
 )
-from headgate.formats.encoders.connect_values import ValueOptions, nested
-from headgate.formats.parts.debezium_source import MYSQL_LIKE
+from headgate.formats.encoders.connect_values import INT64, ValueOptions, nested
+from headgate.formats.parts.debezium_source import MYSQL_LIKE, key_members
 from headgate.loss import HINTS, Lossy
 from headgate.options import EncodeOptions, names, option, spelled
 
@@ -361,6 +360,38 @@ def finish_key(starts: Starts, values: Any) -> bytes | None:
     return None if values is None else finish(starts[1], values, starts[2])
 
 
+def headed(records: list[Record], name: str, values: Any) -> list[Record]:
+    """The messages of half a key change, with the header that tells the other half's key."""
+    if values is not None:
+        for record in records:
+            record.headers = ((name, finish(b"", values, b"")),)
+    return records
+
+
+class Written(list[Record]):
+    """No message, because it was written with an earlier event; unlike an empty list, no loss."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Followed:
+    """The delete whose tombstone was written with it, and may still come by itself.
+
+    Whether tombstones follow the transform's deletes cannot be seen from the deletes.
+    """
+
+    def __init__(self) -> None:
+        self.key: dict[str, bytes] | None = None
+
+    def by(self, event: Event) -> bool:
+        """Whether this is the tombstone of that delete."""
+        if self.key is None:
+            return False
+        found = key_members((event.extra or NOTHING).get("key", "").encode()) or {}
+        return {name: bytes(raw) for name, raw in found.items()} == self.key
+
+
 def make_encoder(dialect: str, options: Options) -> Encode:
     """An encoder of one dialect."""
     if dialect != "debezium":
@@ -371,10 +402,16 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     source_of = make_source(options.topic_prefix)
     others = auxiliary(options.topic_prefix, schemas)
     tombstones = options.tombstones_on_delete
+    last = Followed()
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
+        if event.kind == "tombstone" and last.by(event):
+            last.key = None
+            discard(lost, ("extra",))
+            return Written()
         if event.kind != "row":
             return others(event, lost)
+        last.key = None
         op, emitted = event.op or "", event.emit_time
         own = whose(event)
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
@@ -395,6 +432,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             return key_change(event, message, (value_start, key_start, end), tombstones, lost)
         if op == "truncate":
             return [Record(finish(value_start, message, end))]
+        values: Any = None
         if own and "key" in own:
             key: bytes | None = own["key"].encode()
         else:
@@ -403,6 +441,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         record = Record(finish(value_start, message, end), key)
         # A delete that Debezium wrote has its tombstone behind it in the stream.
         if op == "delete" and own is None and key is not None and tombstones:
+            refused = options.strict and lost
+            if event.format == "debezium-smt" and not refused:
+                last.key = {name: to_json(value) for name, value in values.items()}
             return [record, Record(None, key)]
         return [record]
 
@@ -417,14 +458,12 @@ def key_change(
     old, new = key_values(event, before, lost), key_values(event, after, lost)
     old_key, new_key = finish_key(starts, old), finish_key(starts, new)
     message.op, message.after = "d", None
-    deleted = finish(starts[0], message, starts[2])
-    message.op, message.before, message.after = "c", None, after
-    records = [Record(deleted, old_key, ((NEW_KEY, finish(b"", new, b"")),))]
+    gone = [Record(finish(starts[0], message, starts[2]), old_key)]
     if tombstones and old_key is not None:
-        records.append(Record(None, old_key))
-    created = finish(starts[0], message, starts[2])
-    records.append(Record(created, new_key, ((OLD_KEY, finish(b"", old, b"")),)))
-    return records
+        gone.append(Record(None, old_key))
+    message.op, message.before, message.after = "c", None, after
+    come = [Record(finish(starts[0], message, starts[2]), new_key)]
+    return [*headed(gone, NEW_KEY, new), *headed(come, OLD_KEY, old)]
 
 
 def auxiliary(prefix: str | None, schemas: bool) -> Encode:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from headgate.errors import UsageError
 from headgate.event import Event, Record
@@ -24,33 +25,42 @@ from headgate.formats.encoders.connect_rows import (
 )
 from headgate.formats.encoders.connect_values import ValueOptions
 from headgate.formats.encoders.debezium import (
+    NEW_KEY,
     NO_SCHEMA,
+    OLD_KEY,
     OPS,
+    ORDERS,
     OTHERS,
     PLACES,
+    Source,
     Starts,
     auxiliary,
     changes_key,
     discard,
     finish,
     finish_key,
+    headed,
     key_values,
     make_source,
     nanos,
+    note,
     oms_encoder,
     refuse_others,
     small,
     thousandth,
     tombstone,
     type_codes,
+    with_own_members,
 )
+from headgate.formats.parts.debezium_source import MYSQL_LIKE
 from headgate.memo import Memo
 from headgate.options import option
 
 DELETED = "__deleted"
 LONGS = {"ts_ms", "ts_us", "ts_ns", "pos", "server_id", "thread", "lsn"}
-LONGS |= {"total_order", "data_collection_order"}
-MODES = ("rewrite", "rewrite-with-tombstone", "tombstone")
+LONGS |= {*ORDERS}
+IN_TRANSACTION = ("id", *ORDERS)
+MODES = ("rewrite", "rewrite-with-tombstone", "tombstone", "delete-to-tombstone", "drop")
 
 
 @dataclass(frozen=True)
@@ -63,13 +73,14 @@ class Options(ValueOptions):
     add_fields_prefix: str = option("__", "what the names of added fields start with")
     delete_tombstone_handling_mode: str = option(
         "rewrite",
-        "how a delete is written: as a row, a row and a null value, or a null value",
+        "how a delete is written: as a row, a row and a null value, a null value, or not at all",
         MODES,
     )
 
 
 Get = Callable[[Event, Any, Mapping[str, str]], Any]
-"""From an event, its source and what was kept of it to the value of an added field."""
+"""From an event, its source and what was kept of it to the value of an added field, UNSET where
+the message has no such member."""
 
 ENVELOPE: dict[str, Get] = {
     "op": lambda event, source, kept: OPS[event.op or ""],
@@ -103,23 +114,56 @@ class Added(NamedTuple):
 
 
 def added(name: str, path: str) -> Added:
-    """An added field from `op`, `source.ts_ms`, or a member of the source by its own name.
+    """An added field from `op`, `source.ts_ms`, or a member by its own name.
+
+    The transform looks for it where it says, else in the envelope.
 
     >>> added("__op", "op").get(Event("row", "insert"), None, {})
     'c'
     """
-    family, _, member = path.rpartition(".")
-    wire = "int64" if member in LONGS else "int32" if member == "row" else "string"
-    if path in ENVELOPE:
-        return Added(name, wire, ENVELOPE[path])
+    family, dot, member = path.rpartition(".")
+    if not dot:
+        family = "transaction" if member in IN_TRANSACTION else "source"
+    wire = wire_of(member)
+    if family == "transaction" and member in IN_TRANSACTION:
+        place = f"transaction.{member}"
+        return Added(name, wire, lambda event, source, kept: typed(kept.get(place), wire))
+    of_source = dot and family == "source" and member in Source.__struct_fields__
+    if member in ENVELOPE and not of_source:
+        return Added(name, wire, ENVELOPE[member])
     if family == "transaction":
-        return Added(name, wire, lambda event, source, kept: typed(kept.get(path), wire))
-    return Added(name, wire, lambda event, source, kept: getattr(source, member, None))
+        return Added(name, wire, lambda event, source, kept: UNSET)
+    return Added(name, wire, from_source(member))
+
+
+def wire_of(member: str) -> str:
+    """A member's type in the schema.
+
+    >>> wire_of("pos"), wire_of("table")
+    ('int64', 'string')
+    """
+    if member == connect_schema.SNAPSHOT:
+        return connect_schema.SNAPSHOT
+    return "int64" if member in LONGS else "int32" if member == "row" else "string"
+
+
+def from_source(member: str) -> Get:
+    """What finds a member of the source; connectors of other databases have their own."""
+
+    def get(event: Event, source: Any, kept: Mapping[str, str]) -> Any:
+        if source.connector not in MYSQL_LIKE:
+            found = with_own_members(source, event, kept).get(member, UNSET)
+        else:
+            found = getattr(source, member) if member in Source.__struct_fields__ else UNSET
+        # "false" is only the schema's default, which the transform does not write.
+        return None if member == connect_schema.SNAPSHOT and found == "false" else found
+
+    return get
 
 
 def typed(text: str | None, wire: str) -> Any:
     """A kept value as what it is in the schema."""
-    found = None if wire == "string" else small(text)
+    found = small(text) if wire.startswith("int") else None
     return text if found is None else found
 
 
@@ -216,13 +260,18 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     source_of = make_source(options.topic_prefix)
     own_fields = make_own_fields(options.add_fields_prefix)
     mode = options.delete_tombstone_handling_mode
-    usual = [] if mode == "tombstone" else [REWRITTEN]
+    usual = [REWRITTEN] if mode.startswith("rewrite") else []
     usual += [added(name, path) for name, path in asked(options).items()]
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
         own = event.format == "debezium-smt" and event.dialect in (dialect, None)
         if event.kind == "tombstone":
-            return tombstone(event, lost) if own or (mode != "rewrite" and not oms) else []
+            if own:
+                return own_tombstone(event, lost)
+            return tombstone(event, lost) if mode == "rewrite-with-tombstone" else []
+        if oms and event.kind == "heartbeat":
+            discard(lost, BEAT_CODES)  # it has its envelope, and the rows have none
+            note(event, lost, "event-time-micros", "emit-time-micros")
         if event.kind != "row":
             return others(event, lost)
         if event.op not in OPS or event.op == "truncate":
@@ -235,51 +284,93 @@ def make_encoder(dialect: str, options: Options) -> Encode:
 
     def rows(event: Event, fields: list[Added], own: bool, lost: list[str]) -> list[Record]:
         if event.op != "update" or not changes_key(event):
-            return one(event, fields, own, lost)
+            return one(event, fields, own, lost)[0]
         lost.append("key-change")
-        gone = msgspec.structs.replace(event, op="delete", after=None)
-        come = msgspec.structs.replace(event, op="insert", before=None)
-        return [*one(gone, fields, own, lost), *one(come, fields, own, lost)]
+        gone, old = one(replace(event, op="delete", after=None), fields, own, lost)
+        come, new = one(replace(event, op="insert", before=None), fields, own, lost)
+        if not gone:
+            lost.append("row")
+        return [*headed(gone, NEW_KEY, new), *headed(come, OLD_KEY, old)]
 
-    def one(event: Event, fields: list[Added], own: bool, lost: list[str]) -> list[Record]:
+    def one(event: Event, fields: list[Added], own: bool, lost: list[str]) -> Keyed:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         row = written(event.after or event.before or {}, writers_of(event, layout), lost)
         kept = event.extra or NOTHING if event.format in CONNECT_FORMATS else NOTHING
+        gone = event.op == "delete"
+        bare = gone and not own and not mode.startswith("rewrite")
         source = None
-        if schemas or len(fields) > 1 or not usual:
+        if schemas or any(field is not REWRITTEN for field in fields):
             source = source_of(event, kept if event.dialect == "debezium" else None)
-        starts = (
-            make_starts(event, layout, source.name, fields, lost)
-            if schemas and source
-            else NO_SCHEMA
-        )
+        told = [] if bare else list(present(event, source, kept, fields))
+        starts = NO_SCHEMA
+        if schemas and source:
+            starts = make_starts(event, layout, source.name, [f for f, _ in told], bare, lost)
+        values = None
         if own and "key" in kept:
             key: bytes | None = kept["key"].encode()
+        elif oms:
+            key = None
         else:
-            key = None if oms else finish_key(starts, key_values(event, row, lost))
-        gone = event.op == "delete"
-        if gone and mode == "tombstone" and not own:
-            lost.append("deleted-row")
-            return [Record(None, key)]
-        for name, _, get in fields:
-            row[name] = get(event, source, kept)
+            values = key_values(event, row, lost)
+            key = finish_key(starts, values)
+        if bare:
+            return deletion(mode, starts, key, lost), values
+        row |= {field.name: value for field, value in told}
         records = [Record(finish(starts[0], row, starts[2]), key)]
         # A delete that Debezium wrote has its tombstone behind it in the stream.
         followed = own or (event.format == "debezium" and event.dialect == "debezium")
         if gone and mode == "rewrite-with-tombstone" and key is not None and not followed:
             records.append(Record(None, key))
-        return records
+        return records, values
 
     return encode
 
 
+Keyed = tuple[list[Record], Any]
+"""The messages of a row, and the values of its key."""
+BEAT_CODES = ("database", "table", "event-time", "emit-time")
+replace = msgspec.structs.replace
+
+
+def own_tombstone(event: Event, lost: list[str]) -> list[Record]:
+    """A null that this format has decoded, as it came: Kafka's own, or the converter's."""
+    (record,) = tombstone(event, lost)
+    sent = (event.extra or NOTHING).get("value")
+    return [record] if sent is None else [Record(sent.encode(), record.key)]
+
+
+def present(
+    event: Event, source: Any, kept: Mapping[str, str], fields: list[Added]
+) -> Iterator[tuple[Added, Any]]:
+    """The added fields that there are, and their values; the transform leaves out the others."""
+    for field in fields:
+        value = field.get(event, source, kept)
+        if value is UNSET:
+            continue
+        if value.__class__ is int and field.type == "string":
+            field = field._replace(type="int64")
+        elif value.__class__ is str and field.type.startswith("int"):
+            field = field._replace(type="string")
+        yield field, value
+
+
+def deletion(mode: str, starts: Starts, key: bytes | None, lost: list[str]) -> list[Record]:
+    """A delete of which no row is left: nothing, Kafka's null, or a null that has a schema."""
+    if mode == "drop":
+        return []
+    lost.append("deleted-row")
+    if mode == "delete-to-tombstone":
+        return [Record(None, key)]
+    return [Record(starts[0] + b"null" + starts[2], key)]
+
+
 def make_starts(
-    event: Event, layout: Layout, name: str, fields: list[Added], lost: list[str]
+    event: Event, layout: Layout, name: str, fields: list[Added], optional: bool, lost: list[str]
 ) -> Starts:
-    """The schema blocks of a row."""
+    """The schema blocks of a row, or of what is null in its place."""
     columns = columns_of(event, layout, lost)
     table = (name, event.database, event.table)
-    told: tuple[Any, ...] = (table, event.key, tuple(field[:2] for field in fields))
+    told: tuple[Any, ...] = (table, event.key, optional, tuple(field[:2] for field in fields))
     if columns is not layout.columns:
         told += (tuple((n, c.head["type"]) for n, c in columns.items()),)
 
@@ -287,8 +378,8 @@ def make_starts(
         found = connect_schema.columns(columns, event.key or (), layout.nullable)
         by_name = {field["field"]: field for field in found}
         key = [by_name[name] for name in event.key or () if name in by_name]
-        found += [connect_schema.field(name, wire, True) for name, wire, _ in fields]
-        return connect_schema.flat(found, table), connect_schema.key(key, table), b"}"
+        found += [connect_schema.metadata(name, wire) for name, wire, _ in fields]
+        return connect_schema.flat(found, table, optional), connect_schema.key(key, table), b"}"
 
     starts: Starts = layout.block(told, make)
     return starts
@@ -299,7 +390,7 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     if dialect == "oms":
         return frozenset({"bare-values", "heartbeat"})
     found = OTHERS | {"bare-values", "key", "incomplete"} | type_codes(options)
-    if options.delete_tombstone_handling_mode == "rewrite":
+    if options.delete_tombstone_handling_mode != "rewrite-with-tombstone":
         found -= {"tombstone"}
     if (options.topic or "").endswith(".{database}.{table}"):
         found |= {"database", "table"}

@@ -23,7 +23,7 @@ from headgate.formats.encoders.maxwell_values import (
     attributes,
     embed,
     finish,
-    own_extra,
+    is_own,
     planner,
     said,
 )
@@ -79,17 +79,21 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     else:
         head = native_head(options)
         rows, others = native_rows(options, head), native_others(options, head)
-    plans = [
-        planner(dialect, options.timezone, options.output_null_zerodates, numbered)
+    plans = {
+        (own, numbered): planner(
+            dialect, options.timezone, options.output_null_zerodates, own, numbered
+        )
+        for own in (False, True)
         for numbered in (False, True)
-    ]
+    }
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        extra = own_extra(event, dialect) if event.extra else NOTHING
+        own = is_own(event, dialect)
+        extra = event.extra or NOTHING if own else NOTHING
         if event.kind == "row":
             if event.op not in ROW_TYPES:
                 return []
-            return [rows(event, extra, plans[is_numbered(event)](event.types), lost)]
+            return [rows(event, extra, plans[own, is_numbered(event)](event.types), lost)]
         if event.kind == "tombstone":
             return [Record(None)]
         message = others(event, extra, lost)
@@ -217,7 +221,7 @@ def native_rows(options: Options, head: Head) -> Row:
     def row(event: Event, extra: Mapping[str, str], plan: Plan, lost: list[str]) -> Record:
         op, key = event.op or "", event.key
         message = head(event, extra, ROW_TYPES[op], lost)
-        writers = plan.of(event)
+        writers = plan.of(event, lost)
         image = (event.before if op == "delete" else event.after) or {}
         data = written(image, writers, lost)
         kafka: bytes | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.event import Event, Record
+from headgate.event import Event, Image, Record
 from headgate.formats.encoders.common import written
 from headgate.formats.encoders.maxwell_ddl import change_of
 from headgate.formats.encoders.maxwell_values import (
@@ -17,6 +17,7 @@ from headgate.formats.encoders.maxwell_values import (
     finish,
     said,
 )
+from headgate.formats.encoders.oms_values import key_text
 from headgate.formats.parts.maxwell_words import FULL_SYNC_TS
 
 ROW_TYPES = {"insert": "insert", "update": "update", "delete": "delete", "snapshot": "insert"}
@@ -58,30 +59,36 @@ def row(event: Event, extra: Mapping[str, str], plan: Plan, lost: list[str]) -> 
     op, key = event.op or "", event.key
     ts = FULL_SYNC_TS if event.event_time is None else seconds(event)
     message = head(event, extra, ROW_TYPES[op], ts)
-    writers = plan.of(event)
+    writers = plan.of(event, lost)
     image = (event.before if op == "delete" else event.after) or {}
     old: Any = None
     if op == "update" and event.before is not None:
         old = written(event.before, writers, lost)
         if not image.keys() <= event.before.keys():
             lost.append("incomplete")
+    data = written(image, writers, lost)
     message["primary_key"] = (
-        embed(extra["primary_key"], lost) if "primary_key" in extra else key_texts(key, image)
+        embed(extra["primary_key"], lost) if "primary_key" in extra else key_texts(key, image, data)
     )
     message["primary_key_columns"] = key
-    message["data"] = written(image, writers, lost)
+    message["data"] = data
     message["old"] = old
     message["sql"] = message["def"] = None
     return Record(finish(end(message, extra, lost)))
 
 
-def key_texts(key: tuple[str, ...] | None, row: Mapping[str, str | None]) -> list[Any] | None:
-    """The key's values, which OMS's samples have as text.
+def key_texts(
+    key: tuple[str, ...] | None, image: Image, row: Mapping[str, Any]
+) -> list[str | None] | None:
+    """The key's values as the row shows them, but as text, which OMS's samples have.
 
-    >>> key_texts(("id",), {"id": "1"}), key_texts((), {}), key_texts(None, {})
+    >>> key_texts(("id",), {"id": "1"}, {"id": 1}), key_texts((), {}, {}), key_texts(None, {}, {})
     (['1'], [], None)
     """
-    return None if key is None else [row.get(name) for name in key]
+    if key is None:
+        return None
+    texts = [(image.get(name), row.get(name)) for name in key]
+    return [None if text is None else key_text(shown, text) for text, shown in texts]
 
 
 def other(event: Event, extra: Mapping[str, str], lost: list[str]) -> Message | None:

@@ -16,6 +16,7 @@ from headgate.formats.encoders.common import (
     Writers,
     hinted,
     jackson_style,
+    java_float,
     json_value,
     name_list,
     number,
@@ -25,8 +26,8 @@ from headgate.formats.encoders.common import (
 from headgate.formats.parts.maxwell_words import ATTRIBUTE, OWN_NAMES
 from headgate.loss import Lossy
 from headgate.memo import Memo
-from headgate.mysql_types import MySqlType, parse_type
-from headgate.values import local
+from headgate.mysql_types import TIMES, MySqlType, parse_type
+from headgate.values import local, with_digits
 
 Message = dict[str, Any]
 """Members in the order in which they are written."""
@@ -99,6 +100,9 @@ NATIVE: Mapping[str, Write] = {
     "json": embedded,
 }
 """How Maxwell writes each family of types; those that are not here are text already."""
+FOREIGN: Mapping[str, Write] = {**NATIVE, "float": java_float, "double": java_float}
+"""The same for values that another producer sent."""
+MOST_DIGITS = 6
 
 
 class Plan(msgspec.Struct):
@@ -106,72 +110,104 @@ class Plan(msgspec.Struct):
 
     writers: Writers
     snapshot_writers: Writers
+    digits: bool
+    """Whether true and false are written as 1 and 0."""
+    named: frozenset[str] | None = None
+    """Columns whose type is told, where it matters that some are not."""
     known: frozenset[str] = frozenset()
 
-    def of(self, event: Event) -> Writers:
+    def of(self, event: Event, lost: list[str]) -> Writers:
         """The writers of one event: by type, else as its columns came."""
+        if self.named is not None and oms_values.has_others(event, self.named):
+            lost.append("types-guessed")
         typed = self.snapshot_writers if event.op == "snapshot" else self.writers
-        hints = came_bare(event.extra) if event.extra else ()
+        hints = came_bare(event.extra, self.digits) if event.extra else ()
         if not hints:
             return typed
         known = self.known
         return [*typed, *(hint for hint in hints if hint[0] not in known)] if known else hints
 
 
-NO_TYPES = Plan((), ())
-
-
-def came_bare(extra: Mapping[str, str]) -> Writers:
+def came_bare(extra: Mapping[str, str], digits: bool) -> Writers:
     """Writers for the columns that came as numbers, true, false, objects or arrays.
 
-    >>> [name for name, _ in came_bare({"numbers": '["id"]', "nested": '["doc"]'})]
+    >>> [name for name, _ in came_bare({"numbers": '["id"]', "nested": '["doc"]'}, False)]
     ['id', 'doc']
     """
-    nested = extra.get("nested")
-    return hinted(extra) if nested is None else [*hinted(extra), *_nested[nested]]
+    found, nested = hinted(extra, digits), extra.get("nested")
+    return found if nested is None else [*found, *_nested[nested]]
 
 
 _nested: Memo[str, Writers] = Memo(lambda names: [(name, embedded) for name in name_list(names)])
 
 
 def planner(
-    dialect: str, zone: str, null_zerodates: bool, numbered: bool
+    dialect: str, zone: str, null_zerodates: bool, own: bool, numbered: bool
 ) -> Callable[[Types | None], Plan]:
-    """What makes the plan of a type map; `numbered` says that ENUM and SET may be numbers."""
+    """What makes the plan of a type map.
+
+    `own` says that the dialect sent the values itself, `numbered` that ENUM and SET may be numbers.
+    """
     native = dialect == "maxwell"
     # TIMESTAMP is UTC from the binlog, but in a bootstrap local to Maxwell's JVM.
     to_local = local(zone) if native else None
-    dates = dict.fromkeys(("date", "datetime", "timestamp"), no_zero_date)
-    families = {**NATIVE, **dates} if null_zerodates else NATIVE
+    families = NATIVE if own else FOREIGN
 
-    def writer(type_: MySqlType) -> Write | None:
+    def writer(type_: MySqlType, snapshot: bool = False) -> Write | None:
         if numbered and type_.base == "set" and not type_.labels:
             return numbered_set
-        return families.get(type_.family) if native else oms_values.writer("Maxwell", type_)
+        if not native:
+            return oms_values.writer("Maxwell", type_)
+        if type_.family in TIMES:
+            return time_writer(type_, snapshot)
+        return families.get(type_.family)
 
-    def snapshot_writer(type_: MySqlType) -> Write | None:
-        if native and type_.family in dates:
-            return to_local if type_.base == "timestamp" else None
-        return writer(type_)
+    def time_writer(type_: MySqlType, snapshot: bool) -> Write | None:
+        steps: list[Write] = []
+        if null_zerodates and not snapshot and type_.family != "time":
+            steps.append(no_zero_date)
+        if not own and type_.length is not None and type_.length <= MOST_DIGITS:
+            steps.append(with_digits(type_.length))
+        if snapshot and to_local and type_.family == "timestamp":
+            steps.append(to_local)
+        return chained(steps)
 
     def make(types: Types | None) -> Plan:
+        digits = not (native or own)
         if types is None:
-            return NO_TYPES
+            return Plan((), (), digits)
         parsed = {name: parse_type(told.mysql) for name, told in types.items()}
-        known = frozenset(name for name, type_ in parsed.items() if type_.family != "unknown")
         return Plan(
             [(n, write) for n, type_ in parsed.items() if (write := writer(type_))],
-            [(n, write) for n, type_ in parsed.items() if (write := snapshot_writer(type_))],
-            known,
+            [(n, write) for n, type_ in parsed.items() if (write := writer(type_, True))],
+            digits,
+            None if own else oms_values.named(types),
+            frozenset(name for name, type_ in parsed.items() if type_.family != "unknown"),
         )
 
     return Plans(make)
 
 
-def own_extra(event: Event, dialect: str) -> Mapping[str, str]:
-    """What an event kept of a message of this very dialect."""
-    own = event.format == "maxwell" and event.dialect in (None, dialect)
-    return event.extra or NOTHING if own else NOTHING
+def chained(steps: list[Write]) -> Write | None:
+    """One function for several, each of which takes what the one before it gives.
+
+    >>> chained([str.strip, str.lower])(" A"), chained([])
+    ('a', None)
+    """
+    if len(steps) < 2:
+        return steps[0] if steps else None
+
+    def write(text: str) -> Any:
+        for step in steps:
+            text = step(text)
+        return text
+
+    return write
+
+
+def is_own(event: Event, dialect: str) -> bool:
+    """Whether an event is of a message of this very dialect."""
+    return event.format == "maxwell" and event.dialect in (None, dialect)
 
 
 def attributes(extra: Mapping[str, str], lost: list[str]) -> Iterator[tuple[str, Any]]:

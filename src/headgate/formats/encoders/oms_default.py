@@ -99,13 +99,13 @@ class OtherMessage(msgspec.Struct, gc=False):
 
 def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     """An encoder of one dialect."""
-    writers_of = row_writers(METHODS[dialect])
+    writers_of = row_writers(METHODS[dialect], FORMAT)
     light_types = {own: Plans(light_planner(own)) for own in (False, True)}
     extended = dialect == EXTENDED
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
         if event.kind == "row":
-            writers = writers_of(event)
+            writers = writers_of(event, lost)
             before = after = None
             if event.before is not None:
                 before = written(event.before, writers, lost)

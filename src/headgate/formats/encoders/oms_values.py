@@ -6,11 +6,12 @@ text protocol". What its tables leave open is settled by its samples: docs/forma
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Raw
 
@@ -31,6 +32,7 @@ from headgate.values import EPOCH
 FEW = -6
 """The smallest power of ten that Java's BigDecimal writes without an exponent."""
 ZERO_TIME = "0000-00-00 00:00:00"
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?")
 FIRST_DAY = date(1970, 1, 1)
 INT64 = range(-(2**63), 2**63)
 
@@ -84,30 +86,69 @@ def type_name(told: ColumnType, own: bool = False) -> str | None:
     return type_.base.upper()
 
 
-def row_writers(method: str) -> Callable[[Event], Writers]:
+class Plan(NamedTuple):
+    """What a table's types mean for its rows."""
+
+    writers: Writers
+    named: frozenset[str]
+    """Columns whose type is told."""
+    known: frozenset[str]
+    """Those whose type is one that MySQL has."""
+
+
+def row_writers(method: str, format: str) -> Callable[[Event, list[str]], Writers]:
     """A function from event to what writes its columns: by their types, else by how they came.
 
-    >>> from headgate.formats.encoders.common import written
     >>> event = Event("row", types={"id": ColumnType("int")}, extra={"numbers": '["n"]'})
-    >>> [name for name, _ in row_writers("Default")(event)]
+    >>> [name for name, _ in row_writers("Default", "oms-default")(event, [])]
     ['id', 'n']
     """
 
-    def make(types: Types | None) -> Writers:
-        told = ((n, writer(method, parse_type(t.mysql))) for n, t in (types or {}).items())
-        return [(name, write) for name, write in told if write]
+    def make(types: Types | None) -> Plan:
+        parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
+        told = ((n, writer(method, type_)) for n, type_ in parsed.items())
+        return Plan(
+            [(name, write) for name, write in told if write],
+            named(types),
+            frozenset(n for n, type_ in parsed.items() if type_.family != "unknown"),
+        )
 
     plans = Plans(make)
 
-    def writers(event: Event) -> Writers:
-        types, bare = event.types, hinted(event.extra)
-        if types is None:
+    def writers(event: Event, lost: list[str]) -> Writers:
+        own = event.format == format
+        bare = hinted(event.extra, digits=not own)
+        if event.types is None:
             return bare
+        plan = plans(event.types)
+        if not own and has_others(event, plan.named):
+            lost.append("types-guessed")
         if not bare:
-            return plans(types)
-        return [*plans(types), *(named for named in bare if named[0] not in types)]
+            return plan.writers
+        return [*plan.writers, *(hint for hint in bare if hint[0] not in plan.known)]
 
     return writers
+
+
+def named(types: Types | None) -> frozenset[str]:
+    """The columns whose type a type map tells.
+
+    >>> named({"id": ColumnType("int"), "n": ColumnType()})
+    frozenset({'id'})
+    """
+    return frozenset(name for name, told in (types or {}).items() if told.mysql)
+
+
+def has_others(event: Event, names: frozenset[str]) -> bool:
+    """Whether an event has columns that are not among these.
+
+    >>> has_others(Event("row", after={"id": "1", "n": "2"}), frozenset({"id"}))
+    True
+    """
+    before, after = event.before, event.after
+    if after is not None and not after.keys() <= names:
+        return True
+    return before is not None and not before.keys() <= names
 
 
 SEPARATOR = "\u0001"
@@ -124,9 +165,21 @@ def key_values(key: tuple[str, ...], image: Image, row: Mapping[str, Any]) -> st
         text = image.get(name)
         if text is None:
             return None
-        shown = row.get(name)
-        found.append(shown if shown.__class__ is str else text)
+        found.append(key_text(row.get(name), text))
     return SEPARATOR.join(found)
+
+
+def key_text(shown: Any, text: str) -> str:
+    """A key's value as text: what the row shows of it, without quotes.
+
+    >>> key_text(Raw(b"1E-8"), "0.00000001"), key_text("BQ==", "5"), key_text(["a", "b"], "a,b")
+    ('1E-8', 'BQ==', 'a,b')
+    """
+    if shown.__class__ is str:
+        return shown
+    if shown.__class__ is Raw:
+        return bytes(shown).decode()
+    return str(shown) if shown.__class__ is int else text
 
 
 def scientific(text: str) -> str:
@@ -183,18 +236,20 @@ def _bit_base64(text: str) -> str:
 
 
 def epoch_text(text: str) -> str:
-    """A TIMESTAMP as seconds since the epoch, with the fraction it has; MySQL's zero as it is.
+    """A TIMESTAMP as seconds since the epoch, with the fraction it has; what is no time as zero.
 
-    >>> epoch_text("2020-11-24 16:01:02.50"), epoch_text("0000-00-00 00:00:00")
+    >>> epoch_text("2020-11-24 16:01:02.50"), epoch_text("0000-00-00 00:00:00.000")
     ('1606233662.50', '0000-00-00 00:00:00')
     """
     fraction = text[19:]
     seconds = _seconds(text[:19])
-    if seconds is None or (fraction and not is_fraction(fraction)):
-        if text.startswith(ZERO_TIME):
-            return text
+    if seconds is not None and (not fraction or is_fraction(fraction)):
+        return seconds + fraction
+    if not _TIME.fullmatch(text):
         raise Lossy("misfit", text)
-    return seconds + fraction
+    if text.startswith(ZERO_TIME) and not fraction.strip(".0"):
+        return ZERO_TIME
+    raise Lossy("zero-dates", ZERO_TIME)
 
 
 def is_fraction(text: str) -> bool:
@@ -315,14 +370,25 @@ def hexadecimal(text: str) -> str:
 
 
 def six_digits(text: str) -> str:
-    """A time with the six digits of its microseconds.
+    """A time with six digits after the second, or nine where six are not enough.
 
-    >>> six_digits("2016-10-21 05:33:37.523"), six_digits("2016-10-21 05:33:37")
-    ('2016-10-21 05:33:37.523000', '2016-10-21 05:33:37.000000')
+    What is no time is shown as it is.
+
+    >>> six_digits("2016-10-21 05:33:37.523"), six_digits("0000-00-00 00:00:00")
+    ('2016-10-21 05:33:37.523000', '0000-00-00 00:00:00')
+    >>> six_digits("2016-10-21 05:33:37.1234567"), six_digits("2016-10-21 05:33:37.123456000")
+    ('2016-10-21 05:33:37.123456700', '2016-10-21 05:33:37.123456')
     """
-    if len(text) == 19:
-        return f"{text}.000000"
-    return text.ljust(26, "0") if is_fraction(text[19:] or " ") else text
+    second, fraction = text[:19], text[19:]
+    if not _is_time(second) or (fraction and not is_fraction(fraction)):
+        return text
+    digits = fraction[1:]
+    return f"{second}.{digits.ljust(9, '0') if digits[6:].strip('0') else digits[:6].ljust(6, '0')}"
+
+
+@lru_cache(maxsize=4096)
+def _is_time(text: str) -> bool:
+    return moment(text) is not None
 
 
 def set_members(text: str) -> list[str]:

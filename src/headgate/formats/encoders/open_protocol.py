@@ -16,8 +16,9 @@ from headgate.formats import Encode, Encoding
 from headgate.formats.encoders.common import long_escapes
 from headgate.formats.encoders.open_protocol_columns import asked_of, members, planner
 from headgate.formats.encoders.open_protocol_ddl import ddl_code
+from headgate.formats.encoders.ticdc import changes_key, halves
 from headgate.formats.parts.open_protocol_frames import VERSION
-from headgate.loss import INCOMPLETE, NUMBERS
+from headgate.loss import INCOMPLETE, NUMBERS, SIGN
 from headgate.memo import Memo
 from headgate.options import EncodeOptions, option
 
@@ -44,6 +45,9 @@ class Options(EncodeOptions):
         False, "write only the handle key's columns of a deleted row"
     )
     output_old_value: bool = option(True, "write the row before an update")
+    output_raw_change_event: bool = option(
+        False, "write an update of a key as one event, not as a delete and an insert"
+    )
     compression: str = option("none", "of each value body", ("none", "lz4", "snappy"))
 
     def __post_init__(self) -> None:
@@ -63,6 +67,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     only_updated = options.only_output_updated_columns
     only_handle = options.delete_only_output_handle_key_columns
     old_value = options.output_old_value
+    splits = not options.output_raw_change_event
 
     def record(ts: int, members: str, body: str | None) -> Record:
         key = finish(f'{{"ts":{ts}{members}}}')
@@ -88,7 +93,10 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         if layout.lost:
             lost += layout.lost
         if op == "delete":
-            slots = layout.handle if only_handle and layout.handle else layout.columns
+            slots = layout.columns
+            if only_handle and 0 < len(layout.handle) < len(slots):
+                lost.append("deleted-row")
+                slots = layout.handle
             return f'{{"d":{members(image, slots, lost)}}}'
         now = members(image, layout.columns, lost)
         if op != "update" or not old_value:
@@ -114,6 +122,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     def encode(event: Event, lost: list[str]) -> list[Record]:
         kind = event.kind
         if kind == "row":
+            if splits and changes_key(event):
+                lost.append("key-change")
+                return [row(half, lost) for half in halves(event)]
             return [row(event, lost)]
         if kind == "watermark":
             return [record(commit_ts(event, lost), ',"t":3', None)]
@@ -302,7 +313,7 @@ def frame_bytes(record: Record) -> int:
 
 
 CARRIED = frozenset({"ddl", "watermark", "database", "table", "key", "types", "bare-values"})
-CARRIED |= {"commit-ts", "event-time", "event-time-millis", "incomplete", NUMBERS}
+CARRIED |= {"commit-ts", "event-time", "event-time-millis", "incomplete", NUMBERS, SIGN}
 
 
 def carries(dialect: str, options: Any) -> frozenset[str]:
@@ -318,4 +329,5 @@ ENCODING = Encoding(
     broadcasts_ddl=True,
     packer=Batches,
     binary=True,
+    fullest={dialect: {"output_raw_change_event": True} for dialect in ("classic", "new")},
 )

@@ -17,6 +17,22 @@ OF_OP = {
 }
 """Where the statement cannot be read."""
 
+ALTERS = (5, 6, 12, 13, 15, 17, 18, 19, 20, 22, 23, 37, 38, 41, 61, 64, 71, 72)
+DDL_OPS = dict.fromkeys(ALTERS, "alter") | {
+    3: "create",
+    4: "drop",
+    7: "create_index",
+    8: "drop_index",
+    9: "create_index",
+    10: "drop_index",
+    11: "truncate",
+    14: "rename",
+    32: "create_index",
+    33: "drop_index",
+    47: "rename",
+}
+"""What a DDL event does, by TiDB's number; Canal's words go by the same groups."""
+
 OBJECTS = {
     "DATABASE": {"CREATE": 1, "DROP": 2, "ALTER": 26},
     "SCHEMA": {"CREATE": 1, "DROP": 2, "ALTER": 26},
@@ -37,6 +53,7 @@ OBJECTS = {
     "TABLESPACE": {},
 }
 """The number by object and verb; what has none in TiDB ends the search."""
+OP_OBJECTS = ("TABLE", "TABLES", "INDEX")
 
 _CONSTRAINT = r"(?:CONSTRAINT (?:(?!PRIMARY|FOREIGN|UNIQUE|CHECK)\S+ )?)?"
 CHANGES = [
@@ -76,6 +93,10 @@ CHANGES = [
     )
 ]
 """The number of a change to a table; the first that fits counts."""
+_HOW = re.compile(r"(?:ALGORITHM|LOCK|WITH(?:OUT)? VALIDATION)\b")
+"""A part of an ALTER TABLE that says how it is done, not what."""
+_PARTITIONS = re.compile(r"\w+ PARTITION\b")
+"""A change that stands alone in its statement: what follows a comma is another partition."""
 
 _TOKEN = re.compile(
     r"""/\*.*?(?:\*/|\Z) | --(?=\s|\Z)[^\n]* | \#[^\n]*
@@ -86,6 +107,8 @@ _TOKEN = re.compile(
 _ALTER_TABLE = re.compile(r"ALTER (?:IGNORE )?TABLE (?:IF EXISTS )?\S+(?: \. \S+)? (.*)")
 FAR_ENOUGH = 24
 """Words in which a CREATE or DROP names its object; CREATE VIEW needs the most."""
+MOST_CHANGES = 100
+"""So many changes of a statement are looked at."""
 
 
 def ddl_code(statement: str, op: str | None) -> int:
@@ -96,37 +119,52 @@ def ddl_code(statement: str, op: str | None) -> int:
     >>> ddl_code("create index i on t (a)", None), ddl_code("?", "rename"), ddl_code("?", None)
     (7, 14, 0)
     """
+    codes = ddl_codes(statement, op)
+    return codes[0] if len(codes) == 1 else MULTIPLE_CHANGES
+
+
+def ddl_codes(statement: str, op: str | None) -> list[int]:
+    """The number of each change that a statement makes; one, unless it alters a table.
+
+    >>> ddl_codes("ALTER TABLE t ADD a INT, DROP INDEX i, LOCK=NONE", None)
+    [5, 8]
+    """
     found = list(words(statement))
     fallback = OF_OP.get(op or "", UNKNOWN)
     if not found:
-        return fallback
+        return [fallback]
     altered = _ALTER_TABLE.fullmatch(" ".join(found))
     if altered:
-        changes = altered[1].split(" , ")
-        if len(changes) > 1:
-            return MULTIPLE_CHANGES
-        return next((c for pattern, c in CHANGES if pattern.match(changes[0])), fallback)
+        changes = [c for c in altered[1].split(" , ") if not _HOW.match(c)] or [""]
+        if _PARTITIONS.match(changes[0]):
+            del changes[1:]
+        return [
+            next((n for pattern, n in CHANGES if pattern.match(change)), fallback)
+            for change in changes[:MOST_CHANGES]
+        ]
     verb = found[0]
     for word in found[1:FAR_ENOUGH]:
         if word in OBJECTS:
-            return OBJECTS[word].get(verb, fallback)
-    return 11 if verb == "TRUNCATE" else fallback
+            # An `op` is of a table or an index: create is no answer to CREATE TRIGGER.
+            return [OBJECTS[word].get(verb, fallback if word in OP_OBJECTS else UNKNOWN)]
+    return [11 if verb == "TRUNCATE" else fallback]
 
 
 def words(statement: str) -> Iterator[str]:
     """Words and marks outside of parentheses, in capitals; a quoted name or text is one mark.
 
+    The parentheses of ADD (a INT, b INT) do not count: each of its columns is a change.
+
     >>> list(words("ADD `index` int(11), /* x */ DROP b"))
     ['ADD', '`', 'INT', ',', 'DROP', 'B']
     """
-    depth = 0
+    depth, last = 0, ""
     for token in _TOKEN.finditer(statement):
         text = token["word"] or token["mark"]
         if text == "(":
-            depth += 1
+            depth += depth > 0 or last not in ("ADD", "COLUMN")
         elif text == ")":
             depth = max(0, depth - 1)
-        elif depth == 0 and text:
-            yield text.upper()
-        elif depth == 0 and token["quoted"]:
-            yield "`"
+        elif depth == 0 and (text or token["quoted"]):
+            last = text.upper() if text else "`"
+            yield last

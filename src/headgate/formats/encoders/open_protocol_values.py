@@ -6,13 +6,19 @@ from base64 import b64encode
 from collections.abc import Callable
 from json.encoder import encode_basestring as quote
 
+from headgate.formats.encoders.canal_values import year_number
 from headgate.formats.encoders.common import enum_index, number, raw_bytes, set_mask, whole
-from headgate.formats.parts.open_protocol_columns import FLOATS, LOBS, STRINGS, TIMESTAMP
+from headgate.formats.parts.open_protocol_columns import (
+    FLOATS,
+    LOBS,
+    STRINGS,
+    TIMESTAMP,
+    YEAR,
+)
 from headgate.loss import Lossy
 from headgate.mysql_types import MySqlType
 
 WHOLE = {1, 2, 3, 8, 9, 16}
-YEAR = 13
 
 ToJson = Callable[[str], str]
 """From canonical text to the JSON that stands for it; raises Lossy where it cannot."""
@@ -70,7 +76,7 @@ def year(text: str) -> str:
     >>> year("2022"), year("0000")
     ('2022', '0')
     """
-    return digits(text.lstrip("0") or "0") if text.isdigit() else digits(text)
+    return digits(year_number(text))
 
 
 def checked_base64(text: str) -> str:

@@ -17,7 +17,7 @@ from headgate.formats.encoders.common import Writers, changed, to_json, whole, w
 from headgate.formats.encoders.oms_values import key_values, row_writers
 from headgate.loss import Lossy
 from headgate.options import EncodeOptions
-from headgate.values import EPOCH
+from headgate.values import EPOCH, is_repeated
 
 FORMAT = "shareplex"
 ROW_OPS = {"insert": "ins", "update": "upd", "delete": "del", "snapshot": "ins"}
@@ -29,7 +29,7 @@ UNPLACED = {"seq": "0", "idx": "0/0"}
 """What stands for the position that an event of another format does not have."""
 NOTHING: dict[str, str] = {}
 
-WriteTime = Callable[["int | None"], "str | None"]
+WriteTime = Callable[["int | None", "list[str]"], "str | None"]
 
 
 # One class per order of members; what is UNSET is not written.
@@ -83,22 +83,22 @@ class Heartbeat(msgspec.Struct, gc=False):
 
 def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     """An encoder of OMS's SharePlex message; `options.timezone` is the zone of its times."""
-    writers_of = row_writers("SharePlex")
+    writers_of = row_writers("SharePlex", FORMAT)
     write_time = time_writer(options.timezone)
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
         message: Any
         if event.kind == "row":
-            row, data, key = images(event, writers_of(event), lost)
-            meta = describe(event, ROW_OPS[event.op or ""], row, write_time)
+            row, data, key = images(event, writers_of(event, lost), lost)
+            meta = describe(event, ROW_OPS[event.op or ""], row, write_time, lost)
             message = Message(data, meta, key)
             check_name(event, lost)
         elif event.kind == "ddl":
-            meta = describe(event, "ddl", {}, write_time)
+            meta = describe(event, "ddl", {}, write_time, lost)
             message = Message({}, meta, sql={"ddl": event.ddl or ""})
             check_name(event, lost)
         elif event.kind == "heartbeat":
-            told = describe(event, "heartbeat", {}, write_time)
+            told = describe(event, "heartbeat", {}, write_time, lost)
             message = Heartbeat(HeartbeatMeta(**msgspec.structs.asdict(told)), {})
         else:
             return [Record(None)] if event.kind == "tombstone" else []
@@ -126,7 +126,9 @@ def images(
     return row, changed(row, old), old
 
 
-def describe(event: Event, op: str, row: dict[str, Any], write_time: WriteTime) -> Meta:
+def describe(
+    event: Event, op: str, row: dict[str, Any], write_time: WriteTime, lost: list[str]
+) -> Meta:
     """The member `meta`."""
     own = event.format == FORMAT
     extra = (event.extra or NOTHING) if own else FOREIGN
@@ -136,10 +138,10 @@ def describe(event: Event, op: str, row: dict[str, Any], write_time: WriteTime) 
     table = full_name(event)
     scn = place.get("scn", NO_SCN) if event.commit_ts is None else str(event.commit_ts)
     return Meta(
-        write_time(event.emit_time),
+        write_time(event.emit_time, lost),
         op,
         bare(extra.get("size")),
-        write_time(event.event_time),
+        write_time(event.event_time, lost),
         place.get("idx"),
         bare(place.get("seq")),
         table,
@@ -188,20 +190,28 @@ def bare(text: str | None) -> Any:
 def time_writer(zone_name: str) -> WriteTime:
     """A function from microseconds since the epoch to local ISO text in whole seconds.
 
-    >>> time_writer("Asia/Shanghai")(1_999_999)
+    >>> time_writer("Asia/Shanghai")(1_999_999, [])
     '1970-01-01T08:00:01'
     """
     zone = ZoneInfo(zone_name)
 
     @lru_cache(maxsize=1024)
-    def text(second: int) -> str | None:
+    def local_time(second: int) -> tuple[str | None, bool]:
         try:
             at = (EPOCH + timedelta(seconds=second)).replace(tzinfo=UTC).astimezone(zone)
         except OverflowError:  # the first and the last day of the calendar
-            return None
-        return at.replace(tzinfo=None).isoformat()
+            return None, False
+        return at.replace(tzinfo=None, fold=0).isoformat(), is_repeated(at)
 
-    return lambda micros: None if micros is None else text(micros // 1_000_000)
+    def write(micros: int | None, lost: list[str]) -> str | None:
+        if micros is None:
+            return None
+        text, repeated = local_time(micros // 1_000_000)
+        if repeated:
+            lost.append("repeated-hour")
+        return text
+
+    return write
 
 
 CARRIED = frozenset({"insert", "before", "database", "table", "bare-values", "commit-ts"})

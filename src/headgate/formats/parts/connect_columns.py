@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from headgate import values
 from headgate.errors import DecodeError, UsageError, unknown_name
+from headgate.formats.parts.connect_geometry import geometry, point
 from headgate.formats.parts.connect_times import (
     MICROS,
     MILLIS,
@@ -22,6 +23,7 @@ from headgate.formats.parts.connect_times import (
     zoned,
 )
 from headgate.limits import MAX_PLAIN_EXPONENT
+from headgate.mysql_types import SPATIAL
 from headgate.options import CommonOptions, option
 
 MOST_DECIMAL_BYTES = 1024
@@ -359,4 +361,6 @@ def converter(told: Told, options: ValueOptions) -> Convert | None:
         return counted_datetime(datetime_units(told, length or 0, options), length or 0)
     if base == "timestamp":
         return zoned(length)
-    return None
+    if base == "point":
+        return point
+    return geometry if base in SPATIAL else None

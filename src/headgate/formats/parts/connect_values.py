@@ -22,6 +22,7 @@ from headgate.formats.parts.connect_columns import (
     text,
     told_columns,
 )
+from headgate.formats.parts.connect_geometry import geometry, point
 from headgate.formats.parts.connect_times import (
     MICROS,
     MILLIS,
@@ -155,6 +156,8 @@ CONVERTERS: dict[str, Callable[[Field], Convert]] = {
     "io.debezium.time.IsoTimestamp": lambda f: zoned(digits_of(f)),
     "io.debezium.data.Bits": lambda f: little_endian_bits,
     "io.debezium.data.VariableScaleDecimal": lambda f: variable_scale,
+    "io.debezium.data.geometry.Geometry": lambda f: geometry,
+    "io.debezium.data.geometry.Point": lambda f: point,
 }
 
 

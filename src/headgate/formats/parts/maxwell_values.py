@@ -32,6 +32,7 @@ class Plan(msgspec.Struct):
     bits: list[str]
     decimals: list[str]
     timestamps: list[str]
+    years: list[str]
 
 
 _raw_rows = reader(RawRows)
@@ -56,6 +57,7 @@ def planner(columns: str | None, schema: str | None) -> Callable[[Event], Plan] 
             names("bit"),
             names(*DECIMALS),
             names("timestamp"),
+            names("year"),
         )
 
     return lambda event: plan(event.database, event.table)
@@ -128,6 +130,9 @@ def apply(image: dict[str, Any], plan: Plan, to_utc: Convert | None) -> None:
     for name in plan.decimals:
         if image.get(name) is not None:
             image[name] = values.plain(image[name])
+    for name in plan.years:
+        if image.get(name) is not None:
+            image[name] = values.year(image[name])
     if to_utc:
         for name in plan.timestamps:
             if image.get(name) is not None:

@@ -17,6 +17,7 @@ import msgspec
 from headgate import values
 from headgate.errors import DecodeError, shown
 from headgate.event import Event, Image, Types
+from headgate.mysql_types import parse_type
 from headgate.strict_json import Number, Raw
 
 TypedConvert = Callable[[Any], Any]
@@ -30,6 +31,9 @@ IMAGES = {
     ("delete", True, False),
 }
 """Operation, whether it has a before image, whether an after image: what the formats allow."""
+
+FIRST_MICROS = 100_000_000_000_000
+"""The smallest number that is read as microseconds, not as milliseconds."""
 
 _CLOCK = [f"{s // 3600:02}:{s // 60 % 60:02}:{s % 60:02}" for s in range(86400)]
 _SPACE = re.compile(r"\s*")
@@ -112,6 +116,12 @@ def _bit(value: Any) -> Any:
     return values.big_endian_bits(values.base64_bytes(value))
 
 
+def _year(value: Any) -> Any:
+    if value.__class__ is int or value.__class__ is str:
+        return values.year(str(value))
+    return value
+
+
 CONVERTERS: dict[str, TypedConvert] = {
     "timestamp": _timestamp,
     "datetime": _datetime,
@@ -119,6 +129,7 @@ CONVERTERS: dict[str, TypedConvert] = {
     "decimal": _decimal,
     "numeric": _decimal,
     "bit": _bit,
+    "year": _year,
 }
 
 
@@ -133,8 +144,8 @@ def epoch_millis(value: Any) -> Any:
     if value.__class__ is not int and value.__class__ is not Number:
         return value
     match = _MILLIS.fullmatch(str(value))
-    if not match:
-        return value
+    if not match or (match[2] and match[1][0] == "-"):
+        return value  # of a time before 1970, the fraction may count forward or back
     seconds, millis = divmod(int(match[1]), 1000)
     part, fraction = f"{millis:03}", match[2] or ""
     if not fraction:
@@ -151,18 +162,40 @@ class Bare(msgspec.Struct, gc=False):
     numbers: list[str]
     booleans: list[str]
 
-    def describe(self, extra: dict[str, str], types: Types | None = None) -> None:
-        """Note in `extra` the names of those that have no type, each once."""
+    def describe(self, extra: dict[str, str], typed: frozenset[str] = frozenset()) -> None:
+        """Note in `extra` the names of those that are not typed, each once."""
         numbers, booleans = self.numbers, self.booleans
-        if types is not None:
-            if types.keys() >= {*numbers, *booleans}:
+        if typed:
+            if typed.issuperset(numbers) and typed.issuperset(booleans):
                 return
-            numbers = [name for name in numbers if name not in types]
-            booleans = [name for name in booleans if name not in types]
+            numbers = [name for name in numbers if name not in typed]
+            booleans = [name for name in booleans if name not in typed]
         if numbers:
             extra["numbers"] = values.names_json(tuple(numbers))
         if booleans:
             extra["booleans"] = values.names_json(tuple(booleans))
+
+
+def typed(types: Types) -> frozenset[str]:
+    """The columns whose type says how their values are written.
+
+    >>> from headgate.event import ColumnType
+    >>> typed({"id": ColumnType("INT64"), "n": ColumnType("new"), "m": ColumnType()})
+    frozenset({'id'})
+    """
+    return frozenset(n for n, told in types.items() if parse_type(told.mysql).family != "unknown")
+
+
+def milliseconds(value: int | None) -> int | None:
+    """Microseconds since the epoch from milliseconds, or from what is too many for them.
+
+    >>> milliseconds(5), milliseconds(-5), milliseconds(1620457659000001)
+    (5000, -5000, 1620457659000001)
+    """
+    if value is None or abs(value) >= FIRST_MICROS:
+        return values.micros(value)
+    at = value * 1_000
+    return at if at >= values.YEAR_ONE else None
 
 
 def image_text(

@@ -19,7 +19,7 @@ NUMERIC = {1, 2, 3, 4, 5, 8, 9, 246}
 FLOATS = {4, 5}
 STRINGS = {15, 253, 254}
 LOBS = {249, 250, 251, 252}
-TIMESTAMP = 7
+TIMESTAMP, YEAR = 7, 13
 CODES = {
     1: "tinyint",
     2: "smallint",
@@ -188,6 +188,8 @@ def converter(column: Column, to_utc: Convert | None) -> Convert | None:
     """The function that makes canonical text of this column, where its text is not that already."""
     if column.t == TIMESTAMP:
         return to_utc
+    if column.t == YEAR:
+        return values.year
     if column.f is None:
         return None
     if column.t in LOBS:
