@@ -18,9 +18,11 @@ NEED_SPARK = ("headgate.spark", "headgate.session", "headgate.cluster")
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests."""
+    from kafka_broker import connector_settings
+
     from headgate.session import session
 
-    found = session("local[2]", **{"spark.driver.memory": "2g"})
+    found = session("local[2]", **{"spark.driver.memory": "2g"}, **connector_settings())
     yield found
     found.stop()
 

@@ -27,6 +27,7 @@ ORIGIN = pa.struct(
         ("timestamp", TIME),
     ]
 )
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 ERROR = pa.struct([("code", pa.string()), ("message", pa.string())])
 
 EVENT_SCHEMA = pa.schema(

@@ -1,4 +1,4 @@
-"""The command line: `headgate formats`, `detect`, `decode`, `convert`."""
+"""The command line: `headgate formats`, `detect`, `decode`, `convert`, and the jobs' commands."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from headgate.jobs import (
 from headgate.limits import IN_PROCESS_BYTES
 from headgate.loss import SENTENCES
 from headgate.options import CommonOptions, EncodeOptions, names
+from headgate.pipeline import commands
 
 SOME_INVALID = 3
 LINES = (".jsonl", ".json", ".ndjson", ".txt")
@@ -52,6 +53,10 @@ Tally = Counter[tuple[str, str]]
 @click.version_option(__version__)
 def cli() -> None:
     """Change data capture for Apache Spark: decode every CDC dialect exactly, write any of them."""
+
+
+for command in (commands.run, commands.check, commands.status, commands.dead_letters):
+    cli.add_command(command)
 
 
 def main() -> None:

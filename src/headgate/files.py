@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.arrow import SOURCE_COLUMNS
+from headgate.arrow import HEADERS, SOURCE_COLUMNS
 from headgate.errors import UsageError
 from headgate.limits import BATCH_BYTES, BATCH_ROWS
 from headgate.relaxed_json import messages_in
@@ -22,6 +22,7 @@ PEEK_BYTES = 64 * 1024
 SPLIT_BYTES = 64 * 1024 * 1024
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 BOM = b"\xef\xbb\xbf"
+KAFKA_COLUMNS = {**SOURCE_COLUMNS, "headers": HEADERS}
 STDIN = "-"
 
 
@@ -214,7 +215,7 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
         file = pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
         raise UsageError(f"{path} is not whole Parquet: {error}") from None
-    names = [n for n in SOURCE_COLUMNS if n in file.schema_arrow.names]
+    names = [n for n in KAFKA_COLUMNS if n in file.schema_arrow.names]
     if "value" not in names:
         has = ", ".join(file.schema_arrow.names)
         raise UsageError(
@@ -234,7 +235,7 @@ def _parquet(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _kafka_column(path: str, name: str, column: pa.Array) -> pa.Array:
-    wanted = SOURCE_COLUMNS[name]
+    wanted = KAFKA_COLUMNS[name]
     try:
         if name == "timestamp":
             if not pa.types.is_timestamp(column.type) and not pa.types.is_null(column.type):

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow import HEADERS
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import ColumnType, Event, Types
 from headgate.loss import SENTENCES
 from headgate.memo import Memo
 
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 RECORD_SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -63,7 +63,7 @@ def left_out(encoder: Encoder, events: Iterable[Event]) -> Iterator[tuple[int, t
         outcome = encoder(event)
         if outcome.error is not None:
             yield i, outcome.error
-        elif not outcome.records:
+        elif not outcome.records and outcome.lost:
             yield i, ("no-message", "; ".join(SENTENCES[code] for code in outcome.lost))
 
 

@@ -1,0 +1,189 @@
+"""How connectors, which are jars, get onto Spark's classpath: resolved once, then from a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import pyspark
+
+from headgate.errors import UsageError, unknown_name
+
+CONNECTORS = {
+    "kafka": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
+        # Needed for Kafka's delegation tokens only, and not published with each release.
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.commons:commons-pool2:2.12.1",
+    )
+}
+"""Maven coordinates by the connector's name: exactly the jars that the tests run with."""
+
+TIMEOUT = 600
+SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+
+
+def coordinates_of(name: str) -> tuple[str, ...]:
+    """The Maven coordinates of a connector.
+
+    >>> coordinates_of("kafka")[0].rpartition(":")[0]
+    'org.apache.spark:spark-sql-kafka-0-10_2.13'
+    """
+    if name not in CONNECTORS:
+        raise unknown_name("connector", name, CONNECTORS)
+    return CONNECTORS[name]
+
+
+def settings(*names: str) -> dict[str, str]:
+    """The Spark settings that put these connectors onto the classpath of a new session.
+
+    The jars are those in the directory that HEADGATE_JARS names, or else they are resolved from
+    Maven Central once and then taken from the cache (HEADGATE_CACHE, or ~/.cache/headgate).
+
+    >>> settings()
+    {}
+    """
+    if not names:
+        return {}
+    wanted = [told for name in names for told in coordinates_of(name)]
+    folder = os.environ.get("HEADGATE_JARS")
+    if not folder:
+        return on_classpath(resolve(wanted, transitive=False))
+    jars = sorted(Path(folder).glob("*.jar"))
+    if not jars:
+        raise UsageError(
+            f"HEADGATE_JARS names {folder}, where there is no jar; put {', '.join(wanted)} "
+            "there, or unset it to have them resolved from Maven Central"
+        )
+    return on_classpath(jars)
+
+
+def on_classpath(jars: Iterable[Path]) -> dict[str, str]:
+    """Spark's setting for jar files, without those of which Spark has its own.
+
+    >>> on_classpath([Path("/jars/spark-tags_2.13-4.1.0.jar"), Path("/jars/kafka-clients-3.9.jar")])
+    {'spark.jars': '/jars/kafka-clients-3.9.jar'}
+    """
+    own = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
+    return {"spark.jars": ",".join(str(jar) for jar in jars if artifact(jar) not in own)}
+
+
+def artifact(jar: Path) -> str:
+    """What a jar is of: its name without its version.
+
+    >>> artifact(Path("spark-sql-kafka-0-10_2.13-4.1.0-preview1.jar"))
+    'spark-sql-kafka-0-10_2.13'
+    """
+    return re.sub(r"-\d+\.\d.*", "", jar.stem)
+
+
+def cache() -> Path:
+    """Where resolved jars are kept."""
+    told = os.environ.get("HEADGATE_CACHE")
+    return (Path(told) if told else Path.home() / ".cache" / "headgate") / "jars"
+
+
+def resolve(wanted: Sequence[str], transitive: bool = True) -> list[Path]:
+    """The jars of Maven coordinates with all that they depend on; from the cache if once resolved.
+
+    >>> resolve(["kafka-clients"])
+    Traceback (most recent call last):
+    headgate.errors.UsageError: 'kafka-clients' is no Maven coordinate; write group:artifact:version
+    """
+    for told in wanted:
+        if not re.fullmatch(r"[^\s:]+:[^\s:]+:[^\s:]+", told):
+            raise UsageError(f"{told!r} is no Maven coordinate; write group:artifact:version")
+    folder = cache() / folder_name(wanted, transitive)
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".resolving-") as unfinished:
+            jars = fetch(wanted, transitive, Path(unfinished))
+            try:
+                jars.rename(folder)
+            except OSError:
+                # Another process was faster, which is as good.
+                if not folder.is_dir():
+                    raise
+    return sorted(folder.glob("*.jar"))
+
+
+def folder_name(coordinates: Sequence[str], transitive: bool) -> str:
+    """One directory for one set of coordinates; no colon, which a Java classpath splits at."""
+    first = "-".join(coordinates[0].split(":")[1:])
+    whole = " ".join([*coordinates, str(transitive)])
+    return f"{first}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+
+
+def fetch(coordinates: Sequence[str], transitive: bool, folder: Path) -> Path:
+    """Have Ivy, which PySpark ships, bring the jars into a directory inside this one."""
+    ivy = next(iter(SPARK_JARS.glob("ivy-*.jar")), None)
+    if ivy is None:
+        raise unresolved(
+            coordinates, f"the installed PySpark has no Ivy (ivy-*.jar) in {SPARK_JARS}"
+        )
+    if not java().is_file():
+        raise unresolved(coordinates, "resolving needs a JDK (17 or newer) and none was found")
+    wanted, jars = folder / "ivy.xml", folder / "jars"
+    wanted.write_text(ivy_file(coordinates, transitive))
+    told = [str(java()), "-jar", str(ivy), "-ivy", str(wanted), "-cache", str(folder / "ivy")]
+    told += ["-types", "jar", "bundle"]
+    told += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
+    try:
+        done = subprocess.run(told, capture_output=True, text=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise unresolved(coordinates, f"Ivy had no answer within {TIMEOUT} seconds") from None
+    if done.returncode or not any(jars.glob("*.jar")):
+        raise unresolved(coordinates, complaint(done.stdout + done.stderr))
+    return jars
+
+
+def java() -> Path:
+    """The java command."""
+    home = os.environ.get("JAVA_HOME")
+    return Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "java")
+
+
+def ivy_file(coordinates: Iterable[str], transitive: bool) -> str:
+    """What to resolve, as Ivy reads it."""
+    lines = []
+    for told in coordinates:
+        group, name, version = map(quoteattr, told.split(":"))
+        lines.append(
+            f'<dependency org={group} name={name} rev={version} conf="default->default" '
+            f'transitive="{str(transitive).lower()}"/>'
+        )
+    return (
+        '<ivy-module version="2.0"><info organisation="headgate" module="jars"/>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{''.join(lines)}</dependencies></ivy-module>"
+    )
+
+
+def complaint(output: str) -> str:
+    """What Ivy could not do, out of all that it printed.
+
+    >>> complaint(":: problems ::\\n  :: org.x#y;1.0: not found\\n")
+    'org.x:y:1.0: not found'
+    """
+    lines = [line.strip() for line in output.splitlines()]
+    missing = re.findall(r"^\s*:: (\S+)#(\S+);(\S+): (.+)$", output, re.MULTILINE)
+    found = [f"{group}:{name}:{version}: {why}" for group, name, version, why in missing]
+    found += [line for line in lines if "Server access error" in line or "FAILED" in line][:2]
+    return "; ".join(dict.fromkeys(found)) or (lines[-1] if lines else "Ivy said nothing")
+
+
+def unresolved(coordinates: Sequence[str], why: str) -> UsageError:
+    """What was tried and what to do."""
+    return UsageError(
+        f"cannot get {', '.join(coordinates)} from Maven Central ({why}); check the network "
+        "(behind a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…'), or put the "
+        "jars into a directory and name it in HEADGATE_JARS, or start with spark-submit --packages"
+    )

@@ -1,0 +1,158 @@
+"""Before a job runs: connect, look at a sample, and say what the job would do with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from headgate.arrow import most_bytes_of
+from headgate.codec import decode_message
+from headgate.encoding import Encoder
+from headgate.errors import UsageError, shown
+from headgate.event import Event
+from headgate.files import expand, read, splits
+from headgate.formats import decoder
+from headgate.loss import SENTENCES
+from headgate.pipeline import conditions, sources
+from headgate.pipeline.job import Job, Sink
+from headgate.pipeline.kafka import Admin
+from headgate.pipeline.lane import table_name
+from headgate.pipeline.run import job_session
+from headgate.pipeline.selection import Selection
+
+Message = tuple[bytes | None, bytes | None, str | None]
+
+
+def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
+    """What a job would read, detect, route and write."""
+    spark = job_session(job, master)
+    conditions.check(spark, job)
+    reads, messages = sampled(spark, job, sample)
+    decode = decoder(job.source.format, **job.source.options)
+    limit = most_bytes_of(job.source.options)
+    selection = Selection(job)
+    formats: Counter[str] = Counter()
+    dead: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    tables: dict[str, dict[str, Any]] = {}
+    events: list[Event] = []
+    for key, value, topic in messages:
+        for event in decode_message(decode, key, value, topic, limit):
+            if event.error:
+                dead[": ".join(event.error)] += 1
+                continue
+            formats[f"{event.format}:{event.dialect}" if event.dialect else str(event.format)] += 1
+            if not selection.wants(event):
+                left_out[table_name(event)] += 1
+                continue
+            shaped = selection.shape(event)
+            if event.table is not None:
+                told = {"to": table_name(shaped), "topic": selection.topic_of(shaped), "events": 0}
+                tables.setdefault(table_name(event), told)["events"] += 1
+            events.append(shaped)
+    return {
+        "job": job.name,
+        "reads": reads,
+        "sampled": len(messages),
+        "formats": dict(formats.most_common()),
+        "tables": tables,
+        "left_out": dict(left_out),
+        "dead": dict(dead.most_common()),
+        "writes": [written(spark, sink, events) for sink in job.sinks],
+    }
+
+
+def sampled(
+    spark: SparkSession, job: Job, sample: int
+) -> tuple[dict[str, Any], list[Message]]:
+    """What the source has, and its first messages."""
+    source = job.source
+    if source.kind == "stdin":
+        return {"standard input": None}, []
+    if source.kind == "file":
+        files = expand([sources.local(source.path or "")])
+        found = (m for file in files for split in splits(file) for m in _messages(read(split)))
+        return {"files": len(files)}, list(islice(found, sample))
+    with Admin(spark._jvm, source.kafka, "the source") as admin:
+        topics = sources.matching(source.topics, admin.names())
+        if not topics:
+            raise UsageError(
+                f"no topic matches {', '.join(source.topics)}; there are: "
+                f"{', '.join(shown(name)[1:-1] for name in admin.names()[:20]) or 'none'}"
+            )
+        partitions = admin.partitions(topics)
+    first = replace(source, topics=tuple(topics))
+    options = sources.kafka_options(first)
+    options["startingOffsets"] = "earliest"
+    rows = spark.read.format("kafka").options(**options).load().limit(sample)
+    chosen = rows.select("key", "value", "topic").toLocalIterator()
+    return {"topics": partitions}, [(_bytes(k), _bytes(v), topic) for k, v, topic in chosen]
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _messages(batches: Any) -> Iterator[Message]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield row.get("key"), row.get("value"), row.get("topic")
+
+
+def written(spark: SparkSession, sink: Sink, events: list[Event]) -> dict[str, Any]:
+    """What a sink would get, and what its format cannot carry."""
+    encoder = Encoder(sink.format, **sink.options)
+    lost: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    messages = 0
+    for event in events:
+        outcome = encoder(event)
+        lost.update(outcome.lost)
+        messages += len(outcome.records)
+        if outcome.error:
+            refused[": ".join(outcome.error)] += 1
+    told: dict[str, Any] = {
+        "sink": sink.name,
+        "format": sink.format,
+        "messages": messages,
+        "losses": dict(lost),
+        "refused": dict(refused),
+    }
+    topic = sink.options.get("topic")
+    if sink.kind == "kafka":
+        with Admin(spark._jvm, sink.kafka, sink.name) as admin:
+            names = [str(topic)] if topic and "{" not in str(topic) else []
+            told["topics"] = admin.partitions(names)
+    return told
+
+
+def described(found: dict[str, Any]) -> Iterator[str]:
+    """The findings as lines."""
+    yield f"job {found['job']}"
+    for what, told in found["reads"].items():
+        if isinstance(told, dict):
+            names = (f"{name} ({n} partitions)" for name, n in told.items())
+            yield f"  reads {what}: {', '.join(names)}"
+        else:
+            yield f"  reads {what}" + ("" if told is None else f": {told}")
+    formats = ", ".join(f"{name} ({n} events)" for name, n in found["formats"].items())
+    yield f"  sampled {found['sampled']} messages: {formats or 'no events'}"
+    for table, told in sorted(found["tables"].items()):
+        to = f" -> {told['to']}" if told["to"] != table else ""
+        topic = f", topic {told['topic']}" if told["topic"] else ""
+        yield f"  table {shown(table)[1:-1]}{to}{topic}: {told['events']} events"
+    for table, n in sorted(found["left_out"].items()):
+        yield f"  leaves out {shown(table)[1:-1] or '(no table)'}: {n} events"
+    for reason, n in found["dead"].items():
+        yield f"  dead letters: {n} x {reason}"
+    for told in found["writes"]:
+        yield f"  writes {told['messages']} messages to {told['sink']} as {told['format']}"
+        for reason, n in told["refused"].items():
+            yield f"    refused: {n} x {reason}"
+        for code, n in told["losses"].items():
+            yield f"    cannot carry {code}: {n} x {SENTENCES[code]}"

@@ -1,0 +1,117 @@
+"""The messages that a job could not process: look at them, and send them through it again."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from headgate.errors import UsageError, shown
+from headgate.pipeline.lane import LETTER_SCHEMA
+from headgate.pipeline.sinks import OWNER
+from headgate.pipeline.sources import INBOX
+from headgate.pipeline.state import IDENTITY
+from headgate.pipeline.storage import Storage
+
+REPLAYED = "_replayed"
+"""The folder of a store for letters that went back."""
+
+
+class Store:
+    """A directory of dead letters, one folder per batch."""
+
+    def __init__(self, path: str) -> None:
+        self.storage = Storage(path)
+        if not self.storage.exists(OWNER):
+            raise UsageError(f"{path} is no store of dead letters; name a job's dead_letters")
+        self.job_id = self.storage.read_json(OWNER)["job"]
+
+    def batches(self) -> list[str]:
+        """The folders that hold letters."""
+        return [name for name in self.storage.names() if name.startswith("batch=")]
+
+    def letters(self) -> Iterator[dict[str, Any]]:
+        """The letters in the order of their batches, numbered from 1."""
+        number = 0
+        for folder in self.batches():
+            for batch in table_of(self.storage, folder).to_batches():
+                for letter in batch.to_pylist():
+                    number += 1
+                    yield {"number": number, "batch": int(folder.partition("=")[2]), **letter}
+
+    def summary(self) -> Counter[tuple[str, str, str]]:
+        """How many letters there are, by table, code and topic."""
+        found: Counter[tuple[str, str, str]] = Counter()
+        for folder in self.batches():
+            told = table_of(self.storage, folder).select(["table", "code", "topic"])
+            for row in told.to_pylist():
+                found[row["table"] or "", row["code"], row["topic"] or ""] += 1
+        return found
+
+    def replay(self, checkpoint: str) -> int:
+        """Put all letters into the inbox of their job; how many there were.
+
+        They are copied first and set aside after: killed in between, they are put in twice, and
+        the job recognises what it applied.
+        """
+        state = Storage(f"{checkpoint}/headgate")
+        told = state.read_json(IDENTITY)
+        if told is None or told["id"] != self.job_id:
+            raise UsageError(
+                f"{self.storage.uri} is not of the job whose checkpoint is {checkpoint}; "
+                "name the job file of the job that wrote it"
+            )
+        count = 0
+        for folder in self.batches():
+            letters = table_of(self.storage, folder)
+            if letters.column("value").null_count and redacted(letters):
+                raise UsageError(
+                    f"{self.storage.uri}/{folder} was written with redact and holds no messages; "
+                    "read them from the source again, at the coordinates that `show` tells"
+                )
+            count += letters.num_rows
+            name = f"{folder.replace('=', '-')}-{self.job_id[:8]}-{uuid.uuid4().hex[:8]}.parquet"
+            staged = f"_{name}"
+            state.make_folder(INBOX)
+            with state.fs.open_output_stream(state.path(f"{INBOX}/{staged}")) as file:
+                pq.write_table(letters, file)
+            state.move(f"{INBOX}/{staged}", f"{INBOX}/{name}")
+            self.storage.make_folder(REPLAYED)
+            self.storage.move(folder, f"{REPLAYED}/{folder}-{uuid.uuid4().hex[:8]}")
+        return count
+
+
+def table_of(storage: Storage, folder: str) -> pa.Table:
+    """The letters of one batch."""
+    files = ds.dataset(storage.path(folder), filesystem=storage.fs, format="parquet")
+    return files.to_table(columns=LETTER_SCHEMA.names).cast(LETTER_SCHEMA)
+
+
+def redacted(letters: pa.Table) -> bool:
+    """Whether letters were kept without their messages: a tombstone has at least a key."""
+    pairs = zip(letters.column("key").to_pylist(), letters.column("value").to_pylist())
+    return any(key is None and value is None for key, value in pairs)
+
+
+def one_line(letter: dict[str, Any]) -> str:
+    """A letter in a list.
+
+    >>> letter = {"number": 1, "code": "malformed-json", "message": "…", "table": "", "place": None}
+    >>> one_line(letter | {"topic": "cdc", "partition": 0, "offset": 7})
+    '1  cdc-0-7  malformed-json  …'
+    """
+    where = letter["place"] or "-".join(str(letter[n]) for n in ("topic", "partition", "offset"))
+    table = f"  {shown(letter['table'])[1:-1]}" if letter["table"] else ""
+    return f"{letter['number']}  {where}{table}  {letter['code']}  {letter['message']}"
+
+
+def checkpoint_of(store: str) -> str | None:
+    """The checkpoint that a store lies in, if it lies in one."""
+    above = os.path.dirname(os.path.abspath(store))
+    return above if os.path.exists(os.path.join(above, "headgate", IDENTITY)) else None

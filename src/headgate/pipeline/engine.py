@@ -1,0 +1,303 @@
+"""The walk: messages of a batch, a pass over its lanes, dead letters aside, sinks, then the state.
+
+Spark calls `process` for each micro-batch. A batch is repeated with the same messages after a crash;
+everything here gives the same result then, and a state is written only when all sinks have theirs.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.encoding import Encoder
+from headgate.errors import HeadgateError
+from headgate.event import Event, Record
+from headgate.pipeline import conditions, sources
+from headgate.pipeline.identity import comes_before
+from headgate.pipeline.job import Job, Sink, Source
+from headgate.pipeline.kafka import Topics
+from headgate.pipeline.lane import (
+    ID_HEADER,
+    WORK_SCHEMA,
+    Found,
+    Knowledge,
+    Lane,
+    Tally,
+    passing,
+)
+from headgate.pipeline.sinks import RECORD_COLUMNS, FileWriter, Writer, writer
+from headgate.pipeline.state import State, States
+from headgate.pipeline.storage import Storage
+
+RECORD_DDL = (
+    "key binary, value binary, partition int, topic string, "
+    "headers array<struct<key: string, value: binary>>"
+)
+JUDGED_MESSAGES = 1_000
+"""The share of dead letters is judged over at least so many messages, where there are as many."""
+
+
+class TooManyInvalid(HeadgateError):
+    """More messages than `max_invalid` allows cannot be processed; the job stops before the batch."""
+
+
+class Engine:
+    """A job at work."""
+
+    def __init__(self, spark: SparkSession, job: Job) -> None:
+        self.spark = spark
+        self.storage = Storage(f"{job.checkpoint}/headgate")
+        self.spark_checkpoint = Storage(f"{job.checkpoint}/query")
+        self.storage.make_folder(sources.INBOX)
+        self.states = States(self.storage)
+        job_id = self.states.job_id()
+        self.job = replace(
+            job,
+            source=with_schema(job.source, job.schema),
+            sinks=tuple(with_partitions(spark, s) for s in job.sinks),
+        )
+        self.writers: list[Writer] = [writer(spark, s, job_id) for s in self.job.sinks]
+        self.letters = FileWriter(job.dead_letters, job_id, lines=False)
+        self.signatures: dict[int, set[str]] = {}
+        self.judged: list[tuple[int, int]] = []
+        self.busy = threading.Lock()
+        self.state = self.states.latest()
+        self.batch_tallies: list[Tally] = []
+        self.on_batch: Callable[[State, list[Tally], float], None] = lambda *_: None
+
+    def stream(self) -> DataFrame:
+        """What the query reads."""
+        inbox = self.storage.path(sources.INBOX)
+        return sources.stream(self.spark, self.job.source, inbox, self.job.max_messages)
+
+    def process(self, batch: DataFrame, number: int) -> None:
+        """One micro-batch; dead letters that come back go last."""
+        with self.busy:
+            started = time.monotonic()
+            state = self.states.before(number)
+            parts: list[list[DataFrame]] = [[] for _ in self.job.sinks]
+            letters: list[DataFrame] = []
+            held: list[DataFrame] = []
+            tallies: list[Tally] = []
+            try:
+                for inbox in (False, True):
+                    messages = sources.messages(batch, self.job.source, inbox)
+                    if messages is None:
+                        continue
+                    work, found, ddl = self.worked(messages, state)
+                    held.append(work)
+                    if any(tally.dead for tally in found):
+                        letters.append(work.where("letter IS NOT NULL").select("letter.*"))
+                    for sink in range(len(self.job.sinks)):
+                        parts[sink] += self.parts(sink, work, found, ddl, state)
+                    state = state.after(number, found, ddl)
+                    tallies += found
+                self.judge(tallies)
+                self.announce(state, number, parts)
+                if letters:
+                    self.letters.write(number, letters, ())
+                topics = {topic for tally in tallies for topic in tally.topics}
+                for each, own in zip(self.writers, parts):
+                    each.write(number, own, topics)
+            finally:
+                for work in held:
+                    work.unpersist()
+            state.batch = number
+            self.states.write(state)
+            self.state = state
+            self.on_batch(state, tallies, time.monotonic() - started)
+
+    def worked(
+        self, messages: DataFrame, state: State
+    ) -> tuple[DataFrame, list[Tally], list[Found]]:
+        """The work of a pass that lacked nothing, its tallies, and the DDL that is new."""
+        knowledge = state.knowledge(self.storage.uri)
+        while True:
+            told = self.judged_rows(messages)
+            work = told.mapInArrow(
+                passing(self.job, knowledge), from_arrow_schema(WORK_SCHEMA)
+            ).persist()
+            try:
+                tallies = tallies_of(work)
+                more = self.more(knowledge, tallies)
+            except BaseException:
+                work.unpersist()
+                raise
+            if more is None:
+                refused = {f.id for tally in tallies for f in tally.ddl if not f.wanted}
+                ddl = [
+                    Found(f.event, f.id, f.id not in refused, f.topic) for f in knowledge.schedule
+                ]
+                return work, tallies, ddl
+            work.unpersist()
+            knowledge = more
+
+    def judged_rows(self, messages: DataFrame) -> DataFrame:
+        """Messages with the verdicts of the job's row conditions."""
+        if not any(each.where for each in self.job.filters):
+            return messages
+        looked = conditions.looked_at(messages, self.job)
+        return conditions.judged(looked, self.job, self.signatures)
+
+    def more(self, knowledge: Knowledge, tallies: list[Tally]) -> Knowledge | None:
+        """What a pass should have known; None if it knew everything."""
+        unknown = [each for tally in tallies for each in tally.signatures]
+        for rule, signature in unknown:
+            self.signatures.setdefault(rule, set()).add(signature)
+        known = {found.id for found in knowledge.schedule} | knowledge.applied_ddl
+        new = {f.id: f for tally in tallies for f in tally.ddl if f.id not in known}
+        disordered = {t.lane for t in tallies if t.disordered} - knowledge.disordered
+        if not (unknown or new or disordered):
+            return None
+        return replace(
+            knowledge,
+            schedule=scheduled([*knowledge.schedule, *new.values()]),
+            disordered=knowledge.disordered | disordered,
+        )
+
+    def parts(
+        self,
+        sink: int,
+        work: DataFrame,
+        tallies: list[Tally],
+        ddl: list[Found],
+        state: State,
+    ) -> list[DataFrame]:
+        """A sink's messages in parts that are written one after the other: DDL is a barrier."""
+        rows = work.where(F.col("sink") == sink)
+        steps = {step for tally in tallies for step in tally.steps}
+        encoder = self.encoder(sink, state)
+        found: list[DataFrame] = []
+        waiting: list[Record] = []
+        for step in range(len(ddl) + 1):
+            if step in steps:
+                found += self.records(waiting)
+                waiting = []
+                chosen = rows.where(F.col("step") == step) if len(ddl) else rows
+                found.append(chosen.select(*RECORD_COLUMNS))
+            if step < len(ddl):
+                waiting += self.encoded(encoder, ddl[step])
+        return found + self.records(waiting)
+
+    def encoder(self, sink: int, state: State) -> Encoder:
+        """An encoder for what the driver writes itself: DDL and watermarks."""
+        chosen = self.job.sinks[sink]
+        encoder = Encoder(chosen.format, **chosen.options)
+        for event in state.catalogue:
+            encoder.learn(event)
+        return encoder
+
+    def encoded(self, encoder: Encoder, found: Found) -> list[Record]:
+        """The messages of a DDL event."""
+        if not found.wanted:
+            encoder.learn(found.event)
+            return []
+        records = encoder(found.event).records
+        for n, record in enumerate(records):
+            name = found.id if n == 0 or record.partition is not None else f"{found.id}.{n}"
+            record.headers = (*(record.headers or ()), (ID_HEADER, name.encode()))
+            if found.topic is not None:
+                record.topic = found.topic
+        return records
+
+    def announce(self, state: State, number: int, parts: list[list[DataFrame]]) -> None:
+        """A watermark at the end of a batch, when every lane has passed it and all rows are out."""
+        expected: tuple[Lane, ...] = ()
+        if self.job.source.kind == "kafka":
+            expected = tuple(sources.offsets_of(self.spark_checkpoint, number))
+        watermark = state.watermark(expected)
+        if watermark is None or watermark <= (state.announced or 0):
+            return
+        event = Event("watermark", commit_ts=watermark, event_time=(watermark >> 18) * 1000)
+        for sink, own in enumerate(parts):
+            encoder = self.encoder(sink, State())
+            records = encoder(event).records
+            for record in records:
+                name = f"watermark-{watermark}"
+                record.headers = (*(record.headers or ()), (ID_HEADER, name.encode()))
+            own += self.records(records)
+        state.announced = watermark
+
+    def heartbeat(self) -> None:
+        """Tell readers of Kafka that the job lives, and how far it is: to its newest change."""
+        if self.state.newest is None or not self.busy.acquire(blocking=False):
+            return
+        try:
+            now = int(time.time() * 1_000_000)
+            event = Event("heartbeat", event_time=self.state.newest, emit_time=now)
+            for sink, each in enumerate(self.writers):
+                if self.job.sinks[sink].kind != "file":
+                    records = self.encoder(sink, State())(event).records
+                    each.write(self.state.batch, self.records(records), ())
+        finally:
+            self.busy.release()
+
+    def records(self, records: Iterable[Record]) -> list[DataFrame]:
+        """Messages that the driver has, as a part of their own."""
+        rows = [(r.key, r.value, r.partition, r.topic, r.headers) for r in records]
+        if not rows:
+            return []
+        return [self.spark.createDataFrame(rows, RECORD_DDL).coalesce(1)]
+
+    def judge(self, tallies: list[Tally]) -> None:
+        """Stop where more messages are dead than the job allows."""
+        most = self.job.max_invalid
+        if most is None:
+            return
+        messages = sum(tally.messages for tally in tallies)
+        dead = sum(n for t in tallies for counts in t.dead.values() for n in counts.values())
+        window = [*self.judged, (messages, dead)]
+        while len(window) > 1 and sum(n for n, _ in window[1:]) >= JUDGED_MESSAGES:
+            window.pop(0)
+        seen, bad = (sum(column) for column in zip(*window))
+        if bad > most * seen:
+            example = next((t.example for t in tallies if t.example), ("", "nothing more is known"))
+            raise TooManyInvalid(
+                f"{bad} of the last {seen} messages cannot be processed, and max_invalid is "
+                f"{most:.2%}; the first: {example[0]}: {example[1]}. Nothing of this batch was "
+                "written: start the job again after a fix, or with a higher max_invalid"
+            )
+        self.judged = window
+
+
+def tallies_of(work: DataFrame) -> list[Tally]:
+    """What the lanes tell: one small row each."""
+    rows = work.where("tally IS NOT NULL").select("tally").collect()
+    return [msgspec.json.decode(bytes(row.tally), type=Tally) for row in rows]
+
+
+def scheduled(found: list[Found]) -> tuple[Found, ...]:
+    """DDL in the source's order, as far as that is known; else as it was met."""
+
+    def compare(one: Found, other: Found) -> int:
+        return -1 if comes_before(one.event, other.event) else int(
+            bool(comes_before(other.event, one.event))
+        )  # fmt: skip
+
+    return tuple(sorted(found, key=functools.cmp_to_key(compare)))
+
+
+def with_schema(source: Source, schema: str | None) -> Source:
+    """A source whose decoder knows the job's schema; encoders get its types with the events."""
+    if schema is None:
+        return source
+    return replace(source, options={**source.options, "schema": schema})
+
+
+def with_partitions(spark: SparkSession, sink: Sink) -> Sink:
+    """A Kafka sink that knows how many partitions its topic has, so that rows keep theirs."""
+    topic = sink.options.get("topic")
+    if sink.kind != "kafka" or sink.options.get("partition_num") is not None:
+        return sink
+    if topic is None or "{" in str(topic):
+        return sink
+    number = Topics(spark, sink).partitions(str(topic))
+    return replace(sink, options={**sink.options, "partition_num": number})

@@ -1,0 +1,126 @@
+"""Kafka topics through the client that Spark's connector brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from headgate.errors import UsageError
+from headgate.pipeline.job import Sink
+
+DEFAULT_PARTITIONS = 3
+"""Partitions of a topic that is made, where `partition-num` does not say; as TiCDC has it."""
+
+
+class Topics:
+    """The topics of a sink: how many partitions they have, and new ones where that is wanted."""
+
+    def __init__(self, spark: SparkSession, sink: Sink) -> None:
+        self.sink = sink
+        self.jvm: Any = spark._jvm
+        self.known: dict[str, int] = {}
+
+    def ensure(self, names: Iterable[str]) -> None:
+        """Make the topics that are not there."""
+        wanted = sorted(set(names) - set(self.known))
+        if not wanted:
+            return
+        with Admin(self.jvm, self.sink.kafka, self.sink.name) as admin:
+            self.known.update(admin.partitions(wanted))
+            missing = [name for name in wanted if name not in self.known]
+            if missing and not self.sink.create_topics:
+                raise UsageError(
+                    f"{self.sink.name}: no topic {', '.join(missing)}; create it, or set "
+                    "auto-create-topic=true"
+                )
+            partitions = int(self.sink.options.get("partition_num") or DEFAULT_PARTITIONS)
+            for name in missing:
+                admin.create(name, partitions, self.sink.replication)
+                self.known[name] = partitions
+
+    def partitions(self, name: str) -> int:
+        """How many partitions a topic has; it is made if it is not there."""
+        self.ensure([name])
+        return self.known[name]
+
+
+class Admin:
+    """Kafka's AdminClient, closed after use; its errors name the sink and no secret."""
+
+    def __init__(self, jvm: Any, options: dict[str, str], name: str) -> None:
+        self.jvm, self.name = jvm, name
+        properties = jvm.java.util.Properties()
+        for key, value in options.items():
+            if key.startswith("kafka."):
+                properties.put(key.removeprefix("kafka."), value)
+        properties.put("default.api.timeout.ms", "15000")
+        properties.put("request.timeout.ms", "10000")
+        try:
+            self.client = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+        except Py4JJavaError as error:
+            raise self.refused(error) from None
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.client.close()
+
+    def partitions(self, names: Iterable[str]) -> dict[str, int]:
+        """The number of partitions of those topics that there are."""
+        futures = self.client.describeTopics(self.list(names)).topicNameValues()
+        found = {}
+        for name in futures:
+            try:
+                found[name] = futures[name].get().partitions().size()
+            except Py4JJavaError as error:
+                if "UnknownTopicOrPartition" not in str(error.java_exception):
+                    raise self.refused(error) from None
+        return found
+
+    def names(self) -> list[str]:
+        """All topics."""
+        try:
+            return sorted(self.client.listTopics().names().get())
+        except Py4JJavaError as error:
+            raise self.refused(error) from None
+
+    def latest(self, lanes: Iterable[tuple[Any, Any]]) -> dict[tuple[Any, Any], int]:
+        """The end of each partition."""
+        wanted = self.jvm.java.util.HashMap()
+        places = {
+            self.jvm.org.apache.kafka.common.TopicPartition(topic, number): (topic, number)
+            for topic, number in lanes
+        }
+        spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
+        for place in places:
+            wanted.put(place, spec)
+        try:
+            found = self.client.listOffsets(wanted).all().get()
+            return {lane: found.get(place).offset() for place, lane in places.items()}
+        except Py4JJavaError as error:
+            raise self.refused(error) from None
+
+    def create(self, name: str, partitions: int, replication: int) -> None:
+        """Make a topic; that another did so at the same time is no error."""
+        topic = self.jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, replication)
+        try:
+            self.client.createTopics(self.list([topic])).all().get()
+        except Py4JJavaError as error:
+            if "TopicExists" not in str(error.java_exception):
+                raise self.refused(error) from None
+
+    def list(self, values: Iterable[Any]) -> Any:
+        """A Java list."""
+        found = self.jvm.java.util.ArrayList()
+        for value in values:
+            found.add(value)
+        return found
+
+    def refused(self, error: Py4JJavaError) -> UsageError:
+        """What Kafka said, without the stack."""
+        said = str(error.java_exception).rpartition("Exception: ")[2] or str(error.java_exception)
+        return UsageError(f"{self.name}: Kafka says: {said.strip()}; check the brokers' address")

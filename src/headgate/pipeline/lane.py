@@ -1,0 +1,598 @@
+"""A worker's pass over the messages of its lanes: decode, recognise repeats, select, encode.
+
+A lane is a partition of a topic: its messages are in order, and a repeat of a change comes in the
+lane of the change. A pass has no side effects but new files that nobody knows yet, so it can run
+twice; where it lacked something that only the whole batch tells (the DDL of another lane, a
+disorder), it is run again with that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow import HEADERS, bounded, decode_columns, most_bytes_of
+from headgate.encoding import Encoded, Encoder, packed
+from headgate.event import Event, Record
+from headgate.formats import decoder
+from headgate.pipeline.identity import comes_before, identity, order
+from headgate.pipeline.job import Job
+from headgate.pipeline.ledger import Ledger
+from headgate.pipeline.selection import Selection, SelectionError
+from headgate.pipeline.storage import Storage
+from headgate.spark import fast_worker
+
+ID_HEADER = "headgate-id"
+KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
+"""What is said of a change by a row condition (conditions.py); else a dead letter's reason."""
+TIME = pa.timestamp("us", tz="UTC")
+LETTER_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIME),
+        ("headers", HEADERS),
+        ("place", pa.string()),
+        ("code", pa.string()),
+        ("message", pa.string()),
+        ("table", pa.string()),
+    ]
+)
+"""A dead letter: the message as it was, in Kafka's columns, why, and of which table it seems."""
+WORK_SCHEMA = pa.schema(
+    [
+        ("sink", pa.int32()),
+        ("step", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("partition", pa.int32()),
+        ("topic", pa.string()),
+        ("headers", HEADERS),
+        ("letter", pa.struct(list(LETTER_SCHEMA))),
+        ("tally", pa.binary()),
+    ]
+)
+"""A row is a message for a sink, a dead letter, or, at the end of a lane, its tally."""
+
+Lane = tuple[str | None, int | None]
+
+
+class Found(msgspec.Struct):
+    """A DDL event that a pass met, as it is to be written."""
+
+    event: Event
+    id: str
+    """What it is known by."""
+    wanted: bool
+    """Whether it is to be written, and not only to be learnt from."""
+    topic: str | None = None
+
+
+class Tally(msgspec.Struct):
+    """What a pass did in one lane."""
+
+    lane: Lane
+    messages: int = 0
+    rows: dict[str, dict[str, int]] = {}
+    """Changes that were written, by table and operation."""
+    repeated: int = 0
+    late: int = 0
+    left_out: int = 0
+    """Events that the job's selection leaves out."""
+    dead: dict[str, dict[str, int]] = {}
+    """Dead letters by table and code."""
+    example: tuple[str, str] | None = None
+    losses: dict[str, int] = {}
+    watermark: int | None = None
+    newest: int | None = None
+    """The newest time of a change, in microseconds."""
+    offset: int | None = None
+    ledger: tuple[str, ...] = ()
+    ddl: list[Found] = []
+    disordered: bool = False
+    topics: list[str] = []
+    steps: list[int] = []
+    signatures: list[tuple[int, str]] = []
+    """Types of a row condition's columns that the pass had no expression for."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a pass is told of the job so far, and of its batch."""
+
+    state_uri: str
+    ledgers: dict[Lane, tuple[str, ...]] = field(default_factory=dict)
+    watermarks: dict[Lane, int] = field(default_factory=dict)
+    newest: int | None = None
+    applied_ddl: frozenset[str] = frozenset()
+    catalogue: tuple[Event, ...] = ()
+    """DDL of earlier batches, that tells tables' schemas."""
+    schedule: tuple[Found, ...] = ()
+    """DDL of this batch in its order."""
+    disordered: frozenset[Lane] = frozenset()
+
+
+def passing(
+    job: Job, knowledge: Knowledge
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs over each partition of a batch's messages."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with fast_worker():
+            worker = Worker(job, knowledge)
+            for batch in batches:
+                for part in bounded(batch):
+                    for lane, messages in by_lane(part):
+                        yield from worker.take(lane, messages)
+            yield from worker.finish()
+
+    return run
+
+
+def by_lane(batch: pa.RecordBatch) -> Iterator[tuple[Lane, pa.RecordBatch]]:
+    """A batch cut where its lane changes."""
+    topics, partitions = batch.column("topic"), batch.column("partition")
+    start = 0
+    while start < batch.num_rows:
+        lane = (topics[start].as_py(), partitions[start].as_py())
+        same = pc.and_(_equal(topics, lane[0]), _equal(partitions, lane[1]))
+        end = pc.index(same.slice(start), False).as_py()
+        end = batch.num_rows if end < 0 else start + end
+        yield lane, batch.slice(start, end - start)
+        start = end
+
+
+def _equal(column: pa.Array, value: Any) -> pa.Array:
+    return pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, value), False)
+
+
+class Worker:
+    """The state of one pass over some lanes."""
+
+    def __init__(self, job: Job, knowledge: Knowledge) -> None:
+        self.job, self.knowledge = job, knowledge
+        self.decode = decoder(job.source.format, **job.source.options)
+        self.limit = most_bytes_of(job.source.options)
+        self.selection = Selection(job)
+        self.storage = Storage(knowledge.state_uri)
+        self.lanes: dict[Lane, LanePass] = {}
+        self.ddl_encoders = self.encoders()
+
+    def encoders(self) -> list[Encoder]:
+        """An encoder for each sink, that knows what earlier batches told."""
+        encoders = [Encoder(sink.format, **sink.options) for sink in self.job.sinks]
+        for encoder in encoders:
+            for event in self.knowledge.catalogue:
+                encoder.learn(event)
+        return encoders
+
+    def take(self, lane: Lane, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Process messages of a lane."""
+        if lane not in self.lanes:
+            self.lanes[lane] = LanePass(self, lane)
+        return self.lanes[lane].take(messages)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """What was held back, and the tallies."""
+        for lane in self.lanes.values():
+            yield from lane.finish()
+
+
+class Entry(msgspec.Struct, gc=False):
+    """An event on its way, with the message it came in."""
+
+    event: Event
+    id: bytes | None
+    name: str
+    """What the event is known by, to a reader of its message."""
+    batch: int
+    row: int
+    topic: str | None = None
+    """Where a route sends it."""
+
+
+class LanePass:
+    """A pass over one lane."""
+
+    def __init__(self, worker: Worker, lane: Lane) -> None:
+        self.worker, self.lane, self.at = worker, lane, 0
+        told = worker.knowledge
+        self.tally = Tally(lane)
+        self.encoders = worker.encoders()
+        self.ledger = Ledger(worker.storage, told.ledgers.get(lane, ()))
+        self.watermark = told.watermarks.get(lane)
+        self.sorted = lane in told.disordered
+        self.held: list[Entry] = []
+        self.batches: list[pa.RecordBatch] = []
+        self.headers: list[pa.Array | None] = []
+        self.last: dict[tuple[str | None, str | None], Any] = {}
+        self.counts: Counter[tuple[str | None, str | None, str]] = Counter()
+        self.lost: Counter[tuple[str, ...]] = Counter()
+        self.dead: Counter[tuple[str, str]] = Counter()
+        self.topics: set[str] = set()
+        self.steps: set[int] = set()
+        self.dropped_key: bytes | None = None
+
+    def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Process messages that follow those before."""
+        worker = self.worker
+        events, counts = decode_columns(messages, worker.decode, worker.limit)
+        self.tally.messages += messages.num_rows
+        self.batches.append(messages)
+        headers = messages.column("headers")
+        self.headers.append(None if headers.null_count == len(headers) else headers)
+        entries = self.fresh(events, counts, messages)
+        if self.sorted:
+            self.held += entries
+            return
+        yield from self.emit(entries)
+        self.batches[-1] = self.headers[-1] = None  # not needed again
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Process what was held back for sorting, and tell what was done."""
+        if self.held:
+            yield from self.emit(in_order(self.held))
+        tally = self.tally
+        for (database, table, op), n in self.counts.items():
+            add_count(tally.rows, full_name(database, table), op, n)
+        for (table, code), n in self.dead.items():
+            add_count(tally.dead, table, code, n)
+        for codes, n in self.lost.items():
+            for code in codes:
+                tally.losses[code] = tally.losses.get(code, 0) + n
+        tally.topics, tally.steps = sorted(self.topics), sorted(self.steps)
+        tally.ledger = self.ledger.write(self.horizon())
+        yield work_rows(tally=[msgspec.json.encode(tally)])
+
+    def horizon(self) -> int:
+        """The time before which applied changes are forgotten."""
+        newest = max(self.tally.newest or 0, self.worker.knowledge.newest or 0)
+        return newest - int(self.worker.job.remember * 1_000_000)
+
+    def fresh(
+        self, events: list[Event], counts: Sequence[int], messages: pa.RecordBatch
+    ) -> list[Entry]:
+        """The events that were not applied before; watermarks are noted and end here."""
+        ids = list(map(identity, events))
+        known = self.ledger.known(ids)
+        judged = self.verdicts(messages)
+        applied = self.ledger.fresh
+        keys = messages.column("key")
+        places = self.places(messages)
+        number_of_batch = len(self.batches) - 1
+        entries: list[Entry] = []
+        row = left = number = -1
+        for n, event in enumerate(events):
+            if left <= 0:
+                row, number = row + 1, -1
+                left = counts[row]
+            left -= 1
+            number += 1
+            kind, id_ = event.kind, ids[n]
+            if kind == "watermark":
+                if event.commit_ts is not None:
+                    self.watermark = max(self.watermark or 0, event.commit_ts)
+                continue
+            verdict = self.verdict(event, judged, row)
+            if id_ is not None and kind == "row":
+                if known[n] or id_ in applied:
+                    self.tally.repeated += 1
+                    if event.op == "delete":
+                        self.dropped_key = keys[row].as_py()
+                    continue
+                applied[id_] = event.event_time or 0
+                self.look_at_order(event)
+            elif kind == "tombstone" and self.dropped_key is not None:
+                if keys[row].as_py() == self.dropped_key:  # it belongs to a delete that was a repeat
+                    self.tally.repeated += 1
+                    continue
+            self.dropped_key = None
+            if verdict == DROP:
+                self.tally.left_out += 1
+                continue
+            if verdict != KEEP:
+                code, _, said = verdict.partition("|")
+                if code == UNKNOWN:
+                    rule = self.worker.selection.condition_of(event) or 0
+                    self.tally.signatures.append((rule, said))
+                event = msgspec.structs.replace(event, kind="invalid", error=(code, said))
+            name = places[row] if id_ is None else id_.hex()
+            if number and id_ is None:
+                name = f"{name}.{number}"
+            entries.append(Entry(event, id_, name, number_of_batch, row))
+        self.tally.watermark = self.watermark
+        return entries
+
+    def places(self, messages: pa.RecordBatch) -> list[str]:
+        """What changes without a place in the source's log are known by: their place in Kafka."""
+        places = messages.column("place")
+        if places.null_count == 0:
+            return list(places.to_pylist())
+        topic, partition = self.lane
+        return [f"{topic}-{partition}-{n}" for n in messages.column("offset").to_pylist()]
+
+    def verdicts(self, messages: pa.RecordBatch) -> list[Iterator[str]] | None:
+        """What the job's row conditions say of each message's changes, in order."""
+        if "verdicts" not in messages.schema.names:
+            return None
+        return [iter(each or ()) for each in messages.column("verdicts").to_pylist()]
+
+    def verdict(self, event: Event, judged: list[Iterator[str]] | None, row: int) -> str:
+        """What the job's row conditions say of a change."""
+        if judged is None or event.kind != "row":
+            return KEEP
+        if self.worker.selection.condition_of(event) is None:
+            return KEEP
+        return next(judged[row])
+
+    def look_at_order(self, event: Event) -> None:
+        """Note a change that comes after a later one of its table, or behind the watermark."""
+        place = order(event)
+        if place is None:
+            return
+        table = (event.database, event.table)
+        last = self.last.get(table)
+        if last is not None and last[0] == place[0] and place[1] < last[1]:
+            self.tally.disordered = True
+        else:
+            self.last[table] = place
+        if self.watermark is not None and place[0] == "commit" and place[1][0] <= self.watermark:
+            self.tally.late += 1
+
+    def emit(self, entries: list[Entry]) -> Iterator[pa.RecordBatch]:
+        """Select and encode events in order; what comes before DDL is encoded before it is met."""
+        chosen: list[Entry] = []
+        selection = self.worker.selection
+        for entry in entries:
+            event = entry.event
+            newest = event.event_time
+            if newest is not None and newest > (self.tally.newest or 0):
+                self.tally.newest = newest
+            if event.kind == "ddl":
+                yield from self.encode(chosen)
+                chosen = []
+                yield from self.meet(entry)
+                continue
+            try:
+                if not selection.wants(event):
+                    self.tally.left_out += 1
+                    continue
+                entry.topic = selection.topic_of(event)
+                entry.event = selection.shape(event)
+            except SelectionError as error:
+                entry.event = refused_event(event, error)
+            if self.is_behind(event):
+                yield from self.encode(chosen)
+                chosen = []
+                while self.is_behind(event):
+                    self.pass_by(self.at)
+            chosen.append(entry)
+        yield from self.encode(chosen)
+
+    def is_behind(self, event: Event) -> bool:
+        """Whether the next DDL of the schedule comes before a change."""
+        schedule = self.worker.knowledge.schedule
+        return self.at < len(schedule) and bool(comes_before(schedule[self.at].event, event))
+
+    def meet(self, entry: Entry) -> Iterator[pa.RecordBatch]:
+        """Note DDL; where the schedule has it, what follows comes after it."""
+        event, selection = entry.event, self.worker.selection
+        id_ = entry.name
+        try:
+            found = Found(
+                selection.shape(event), id_, selection.wants(event), selection.topic_of(event)
+            )
+        except SelectionError as error:
+            found = Found(refused_event(event, error), id_, False)
+        self.tally.ddl.append(found)
+        if id_ in self.worker.knowledge.applied_ddl:
+            self.tally.repeated += 1
+            return
+        ids = [each.id for each in self.worker.knowledge.schedule]
+        at = ids.index(id_) if id_ in ids else -1
+        if found.wanted or found.event.error:
+            # The driver writes it; here it shows whether every sink takes it.
+            outcomes = [[encoder(found.event)] for encoder in self.worker.ddl_encoders]
+            dead = self.refused([entry], outcomes)
+            if dead:
+                found.wanted = False
+                yield self.letters(dead)
+        while self.at <= at:
+            self.pass_by(self.at)
+
+    def pass_by(self, step: int) -> None:
+        """Learn the next DDL of the schedule."""
+        for encoder in self.encoders:
+            encoder.learn(self.worker.knowledge.schedule[step].event)
+        self.at = step + 1
+
+    def encode(self, entries: list[Entry]) -> Iterator[pa.RecordBatch]:
+        """Messages for every sink; a message of which an event is refused goes to none."""
+        if not entries:
+            return
+        outcomes = [[encoder(e.event) for e in entries] for encoder in self.encoders]
+        dead = self.refused(entries, outcomes)
+        if dead:
+            yield self.letters(dead)
+            kept = [n for n, e in enumerate(entries) if (e.batch, e.row) not in dead]
+            for entry in entries:
+                if entry.id is not None and (entry.batch, entry.row) in dead:
+                    self.ledger.fresh.pop(entry.id, None)
+            entries = [entries[n] for n in kept]
+            outcomes = [[each[n] for n in kept] for each in outcomes]
+        counts = self.counts
+        for event in (e.event for e in entries):
+            counts[event.database, event.table, event.op or event.kind] += 1
+        if entries:
+            self.steps.add(self.at)
+        for sink, found in enumerate(outcomes):
+            batch = self.messages(sink, entries, found)
+            if batch.num_rows:
+                yield batch
+
+    def refused(
+        self, entries: list[Entry], outcomes: list[list[Encoded]]
+    ) -> dict[tuple[int, int], tuple[str, str, str]]:
+        """The messages of which some sink refuses an event: code, sentence, table."""
+        found: dict[tuple[int, int], tuple[str, str, str]] = {}
+        for sink, each in zip(self.worker.job.sinks, outcomes):
+            for entry, outcome in zip(entries, each):
+                if outcome.error is not None:
+                    code, said = outcome.error
+                    if len(outcomes) > 1 and entry.event.error is None:
+                        said = f"{sink.name}: {said}"
+                    where = (entry.batch, entry.row)
+                    found.setdefault(where, (code, said, table_name(entry.event)))
+        return found
+
+    def letters(self, dead: dict[tuple[int, int], tuple[str, str, str]]) -> pa.RecordBatch:
+        """Dead letters: the messages as they were, and why."""
+        letters = []
+        for (batch, row), (code, said, table) in dead.items():
+            message = self.batches[batch].slice(row, 1).to_pylist()[0]
+            if self.worker.job.redact:
+                message["key"] = message["value"] = message["headers"] = None
+            letters.append({**message, "code": code, "message": said, "table": table})
+            self.dead[table, code] += 1
+            self.tally.example = self.tally.example or (code, said)
+        return work_rows(letter=letters)
+
+    def messages(
+        self, sink: int, entries: list[Entry], outcomes: list[Encoded]
+    ) -> pa.RecordBatch:
+        """The messages of encoded events for one sink."""
+        encoder = self.encoders[sink]
+        lost = self.lost
+        for outcome in outcomes:
+            if outcome.lost:
+                lost[tuple(outcome.lost)] += 1
+        if encoder.packer is None:
+            records, headers = self.named(entries, outcomes)
+        else:
+            records, headers = self.packed(encoder, entries, outcomes)
+        self.topics.update({r.topic for r in records if r.topic is not None})
+        return work_rows(
+            sink=pa.array([sink] * len(records), pa.int32()),
+            step=pa.array([self.at] * len(records), pa.int32()),
+            key=pa.array([r.key for r in records], pa.binary()),
+            value=pa.array([r.value for r in records], pa.binary()),
+            partition=pa.array([r.partition for r in records], pa.int32()),
+            topic=pa.array([r.topic for r in records], pa.string()),
+            headers=headers,
+        )
+
+    def named(
+        self, entries: list[Entry], outcomes: list[Encoded]
+    ) -> tuple[list[Record], pa.Array]:
+        """Messages, and their headers: those that came along, the format's own, the name."""
+        records: list[Record] = []
+        names: list[str] = []
+        more: list[tuple[tuple[str, bytes], ...]] = []
+        for entry, outcome in zip(entries, outcomes):
+            carried = self.carried(entry)
+            for n, record in enumerate(outcome.records):
+                if entry.topic is not None:
+                    record.topic = entry.topic
+                records.append(record)
+                names.append(f"{entry.name}.{n}" if n else entry.name)
+                more.append((*carried, *record.headers) if record.headers else carried)
+        return records, header_lists(more, names)
+
+    def packed(
+        self, encoder: Encoder, entries: list[Entry], outcomes: list[Encoded]
+    ) -> tuple[list[Record], pa.Array]:
+        """Rows joined into messages; a message has the name of its first row."""
+        for entry, outcome in zip(entries, outcomes):
+            for n, record in enumerate(outcome.records):
+                if entry.topic is not None:
+                    record.topic = entry.topic
+                name = f"{entry.name}.{n}" if n else entry.name
+                record.headers = ((ID_HEADER, name.encode()),)
+        records, _ = packed(encoder, [e.event for e in entries], outcomes)
+        names = [dict(record.headers or ())[ID_HEADER].decode() for record in records]
+        return records, header_lists([()] * len(records), names)
+
+    def carried(self, entry: Entry) -> tuple[tuple[str, bytes], ...]:
+        """The headers that came with the message."""
+        column = self.headers[entry.batch]
+        if column is None:
+            return ()
+        found = column[entry.row].as_py() or ()
+        return tuple((h["key"], h["value"]) for h in found if h["key"] != ID_HEADER)
+
+
+def refused_event(event: Event, error: SelectionError) -> Event:
+    """An event that cannot be processed, and why."""
+    return msgspec.structs.replace(event, kind="invalid", error=(error.code, str(error)))
+
+
+def in_order(entries: list[Entry]) -> list[Entry]:
+    """Events by the source's order; one that has no place stays with the one before it."""
+    keyed: list[tuple[tuple[int, ...], Entry]] = []
+    last: tuple[int, ...] = ()
+    for entry in entries:
+        place = order(entry.event)
+        last = last if place is None else place[1]
+        keyed.append((last, entry))
+    return [entry for _, entry in sorted(keyed, key=lambda pair: pair[0])]
+
+
+def table_name(event: Event) -> str:
+    """`database.table` of an event, as far as it has them."""
+    return full_name(event.database, event.table)
+
+
+def full_name(database: str | None, table: str | None) -> str:
+    """`database.table`, as far as they are known."""
+    return ".".join(name for name in (database, table) if name is not None)
+
+
+def add_count(counts: dict[str, dict[str, int]], table: str, what: str, n: int) -> None:
+    """Add to a count of a table."""
+    own = counts.setdefault(table, {})
+    own[what] = own.get(what, 0) + n
+
+
+def header_lists(
+    found: Sequence[tuple[tuple[str, bytes], ...]], ids: list[str]
+) -> pa.Array:
+    """Headers, each list with the message's name at its end; built from flat lists."""
+    if any(found):
+        names: list[str] = []
+        values: list[bytes] = []
+        offsets = [0]
+        for headers, id_ in zip(found, ids):
+            for name, value in headers:
+                names.append(name)
+                values.append(value)
+            names.append(ID_HEADER)
+            values.append(id_.encode())
+            offsets.append(len(names))
+        flat = [pa.array(names, pa.string()), pa.array(values, pa.binary())]
+    else:
+        offsets = list(range(len(ids) + 1))
+        flat = [pa.array([ID_HEADER] * len(ids), pa.string()), pa.array(ids).cast(pa.binary())]
+    pairs = pa.StructArray.from_arrays(flat, fields=list(HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs, type=HEADERS)
+
+
+def work_rows(**columns: Any) -> pa.RecordBatch:
+    """Rows of the work schema; the columns that are not given are null."""
+    rows = len(next(iter(columns.values())))
+    arrays = []
+    for each in WORK_SCHEMA:
+        given = columns.get(each.name)
+        if given is None:
+            arrays.append(pa.nulls(rows, each.type))
+        else:
+            arrays.append(given if isinstance(given, pa.Array) else pa.array(given, each.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=WORK_SCHEMA)

@@ -1,0 +1,161 @@
+"""A job from start to stop: the session, the query, signals, status."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import IO, Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from headgate import connectors
+from headgate.errors import HeadgateError
+from headgate.pipeline import conditions, sources, status
+from headgate.pipeline.engine import Engine
+from headgate.pipeline.job import Job
+from headgate.pipeline.kafka import Admin
+from headgate.pipeline.storage import Storage
+from headgate.session import session
+
+TICK = 0.5
+LAG_SECONDS = 2.0
+REDACTED = (
+    "(?i)secret|password|passwd|pwd|token|access[._-]?key|api[._-]?key|credential|jaas|"
+    "connection[._-]?string|dsn|private[._-]?key|keystore|truststore"
+)
+"""What Spark never prints the value of; its own pattern misses most of these."""
+
+
+def run(
+    job: Job,
+    once: bool = False,
+    master: str | None = None,
+    json_logs: bool = False,
+    spark: SparkSession | None = None,
+) -> status.Status:
+    """Run a job until it is stopped; with `once`, until everything there is now is done."""
+    reporter = status.Reporter(job.name, Storage(f"{job.checkpoint}/headgate"), json_logs)
+    serving = status.serve(reporter, job.metrics) if job.metrics else None
+    try:
+        if job.source.kind == "stdin":
+            job, once = spooled(job, sys.stdin.buffer), True
+        found = spark or job_session(job, master)
+        conditions.check(found, job)
+        engine = Engine(found, job)
+        engine.on_batch = reporter.batch_done
+        reporter.save()
+        _run(engine, once, reporter)
+        reporter.ended("stopped")
+    except Exception as error:
+        reporter.ended("failed", str(error))
+        raise
+    finally:
+        if serving is not None:
+            serving.shutdown()
+    return reporter.status
+
+
+def spooled(job: Job, stream: IO[bytes]) -> Job:
+    """A job that reads standard input: its messages are kept in a file first, so that none is lost.
+
+    Standard input ends, and so does the job: it is run with `once`.
+    """
+    storage = Storage(f"{job.checkpoint}/headgate")
+    storage.make_folder("stdin")
+    staged, name = f"stdin/_{uuid.uuid4().hex}", f"stdin/{time.time_ns()}.jsonl"
+    with storage.fs.open_output_stream(storage.path(staged)) as file:
+        shutil.copyfileobj(stream, file)
+    storage.move(staged, name)
+    return replace(job, source=replace(job.source, kind="file", path=storage.path("stdin")))
+
+
+def job_session(job: Job, master: str | None) -> SparkSession:
+    """The session of a job, with the connectors that it needs."""
+    kinds = {job.source.kind, *(sink.kind for sink in job.sinks)}
+    needed = connectors.settings(*(["kafka"] if "kafka" in kinds else []))
+    return session(master, **{"spark.redaction.regex": REDACTED, **needed, **job.settings})
+
+
+def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
+    job = engine.job
+    failure: list[BaseException] = []
+    stopping = threading.Event()
+
+    def process(batch: Any, number: int) -> None:
+        if stopping.is_set():
+            raise InterruptedError("the job is stopping")
+        try:
+            engine.process(batch, number)
+        except BaseException as error:
+            failure.append(error)
+            raise
+
+    trigger: dict[str, Any] = {"processingTime": f"{int(job.trigger * 1000)} milliseconds"}
+    if once:
+        trigger = {"availableNow": True}
+    query = (
+        engine.stream()
+        .writeStream.queryName(job.name)
+        .option("checkpointLocation", engine.spark_checkpoint.for_spark(""))
+        .trigger(**trigger)
+        .foreachBatch(process)
+        .start()
+    )
+    with stop_signals(stopping):
+        checked = beaten = time.monotonic()
+        while query.isActive and not stopping.wait(TICK):
+            now = time.monotonic()
+            if now - checked >= LAG_SECONDS:
+                reporter.note_lag(lag(engine))
+                reporter.save()
+                checked = now
+            if job.heartbeat is not None and now - beaten >= job.heartbeat:
+                engine.heartbeat()
+                beaten = now
+        if stopping.is_set():
+            with engine.busy:  # the batch that is under way is finished
+                pass
+            query.stop()
+    if not stopping.is_set():
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            raise (failure[0] if failure else error) from None
+    reporter.note_lag(lag(engine))
+
+
+@contextmanager
+def stop_signals(stopping: threading.Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C stop the job cleanly."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    old = {
+        each: signal.signal(each, lambda *_: stopping.set())
+        for each in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield
+    finally:
+        for each, handler in old.items():
+            signal.signal(each, handler)
+
+
+def lag(engine: Engine) -> int | None:
+    """How many messages of Kafka wait; None where that cannot be said."""
+    if engine.job.source.kind != "kafka" or engine.state.batch < 0:
+        return None
+    done = sources.offsets_of(engine.spark_checkpoint, engine.state.batch)
+    with suppress(HeadgateError):
+        with Admin(engine.spark._jvm, engine.job.source.kafka, "the source") as admin:
+            newest = admin.latest(list(done))
+        return sum(max(0, newest[lane] - done[lane]) for lane in done if lane in newest)
+    return None

@@ -1,0 +1,102 @@
+"""Where a job's messages go: files, Kafka, the console. Writing a batch twice is writing it once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.errors import UsageError
+from headgate.pipeline.job import Sink
+from headgate.pipeline.kafka import Topics
+from headgate.pipeline.storage import Storage
+
+OWNER = "_headgate.json"
+"""The file by which a directory knows the job that writes it."""
+RECORD_COLUMNS = ("key", "value", "partition", "topic", "headers")
+
+
+class Writer(Protocol):
+    """Writes the messages of a batch; a batch that was written before is written again or left."""
+
+    def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write parts one after the other."""
+
+
+def writer(spark: SparkSession, sink: Sink, job_id: str) -> Writer:
+    """What writes to a sink."""
+    if sink.kind == "file":
+        return FileWriter(sink.path or "", job_id, sink.lines)
+    if sink.kind == "kafka":
+        return KafkaWriter(spark, sink)
+    return ConsoleWriter()
+
+
+class FileWriter:
+    """A folder per batch, put in its place as a whole: exactly once.
+
+    The folders are named so that Spark reads them as columns `batch` and `step`, and so that their
+    names sort in the order of the messages.
+    """
+
+    def __init__(self, path: str, job_id: str, lines: bool) -> None:
+        self.storage, self.lines = Storage(path), lines
+        owner = self.storage.read_json(OWNER)
+        if owner is not None and owner["job"] != job_id:
+            raise UsageError(
+                f"{path} was written by another job or from another checkpoint, and its batches "
+                "would be taken for this one's; name a new directory, or restore the checkpoint"
+            )
+        if owner is None:
+            if any(not name.startswith((".", "_")) for name in self.storage.names()):
+                raise UsageError(f"{path} holds files of something else; name a new directory")
+            self.storage.write_json(OWNER, {"job": job_id})
+
+    def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write a batch beside its place, then move it there."""
+        place = f"batch={batch:08d}"
+        if self.storage.exists(place):
+            return  # written before the job was stopped; the same messages would come again
+        staged = f"_staged-{batch:08d}"
+        self.storage.delete(staged)
+        for step, part in enumerate(parts):
+            self.write_step(part, f"{self.storage.for_spark(staged)}/step={step:04d}")
+        if self.storage.exists(staged):
+            self.storage.move(staged, place)
+
+    def write_step(self, part: DataFrame, path: str) -> None:
+        """Write messages as lines or with Kafka's columns."""
+        if self.lines:
+            values = part.where("value IS NOT NULL").select(F.col("value").cast("string"))
+            values.write.mode("overwrite").text(path)
+        else:
+            part.write.mode("overwrite").parquet(path)
+
+
+class KafkaWriter:
+    """Spark's Kafka sink: at least once; the header `headgate-id` tells copies apart."""
+
+    def __init__(self, spark: SparkSession, sink: Sink) -> None:
+        self.sink = sink
+        self.topics = Topics(spark, sink)
+
+    def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write parts one after the other; a part is acknowledged before the next begins."""
+        self.topics.ensure(topics)
+        for part in parts:
+            part.write.format("kafka").options(**self.sink.kafka).save()
+
+
+class ConsoleWriter:
+    """Values as lines on standard output."""
+
+    def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Print a batch."""
+        out: Any = sys.stdout.buffer
+        for part in parts:
+            for row in part.select("value").toLocalIterator():
+                out.write((b"null" if row.value is None else bytes(row.value)) + b"\n")
+        out.flush()

@@ -1,0 +1,207 @@
+"""Where a job's messages come from: Kafka, or a directory of files, as a stream."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.arrow import HEADERS
+from headgate.cluster import over_splits
+from headgate.files import Split, read, splits
+from headgate.pipeline.job import Source
+from headgate.pipeline.lane import TIME, Lane
+from headgate.pipeline.storage import Storage
+
+MESSAGE_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIME),
+        ("headers", HEADERS),
+        ("place", pa.string()),
+    ]
+)
+"""Kafka's columns; `place` is the file and line of a message that has no coordinates."""
+NAMES = MESSAGE_SCHEMA.names
+_FILE = pa.schema([("inbox", pa.bool_()), ("path", pa.string()), ("modified", TIME)])
+INBOX = "inbox"
+"""The folder of a job's state from which dead letters come back."""
+
+
+def stream(spark: SparkSession, source: Source, inbox: str, limit: int | None) -> DataFrame:
+    """The messages of a source, or the files that hold them, as a stream; and those of the inbox.
+
+    A row of Kafka's is a message. A row of a directory is a file, whose messages `messages` reads.
+    """
+    again = files(spark, inbox, None).select(
+        *(F.lit(None).cast(f.dataType).alias(f.name) for f in from_arrow_schema(MESSAGE_SCHEMA)),
+        F.lit(True).alias("inbox"), "path", "modified",
+    )  # fmt: skip
+    if source.kind == "kafka":
+        first = kafka(spark, source, limit).select(
+            *NAMES[:-1],
+            F.lit(None).cast("string").alias("place"),
+            F.lit(False).alias("inbox"),
+            F.lit(None).cast("string").alias("path"),
+            F.lit(None).cast("timestamp").alias("modified"),
+        )
+    else:
+        first = files(spark, source.path or "", limit).select(
+            *(F.lit(None).cast(f.dataType).alias(f.name)
+              for f in from_arrow_schema(MESSAGE_SCHEMA)),
+            F.lit(False).alias("inbox"), "path", "modified",
+        )  # fmt: skip
+    return first.union(again)
+
+
+def kafka(spark: SparkSession, source: Source, limit: int | None) -> DataFrame:
+    """Kafka's messages through Spark's connector."""
+    options = kafka_options(source)
+    if limit is not None:
+        options["maxOffsetsPerTrigger"] = str(limit)
+    return spark.readStream.format("kafka").options(**options).load()
+
+
+def kafka_options(source: Source) -> dict[str, str]:
+    """What Spark's connector is told of a source."""
+    options = {"failOnDataLoss": "true", **source.kafka, **starting(source.starting)}
+    options["includeHeaders"] = "true"
+    if any(map(is_pattern, source.topics)):
+        options["subscribePattern"] = "|".join(map(pattern, source.topics))
+    else:
+        options["subscribe"] = ",".join(source.topics)
+    return options
+
+
+def is_pattern(topic: str) -> bool:
+    """Whether a name stands for several topics."""
+    return "*" in topic or "?" in topic
+
+
+def matching(wanted: tuple[str, ...], names: list[str]) -> list[str]:
+    """The topics that are meant.
+
+    >>> matching(("cdc-*",), ["cdc-a", "other"])
+    ['cdc-a']
+    """
+    return [name for name in names if any(re.fullmatch(pattern(t), name) for t in wanted)]
+
+
+def pattern(topic: str) -> str:
+    """A topic pattern as Java's regular expression.
+
+    >>> pattern("cdc-*.v?")
+    'cdc-.*\\\\.v.'
+    """
+    kinds = {"*": ".*", "?": ".", ".": "\\."}
+    return "".join(kinds.get(letter, letter) for letter in topic)
+
+
+def starting(where: str) -> dict[str, str]:
+    """Where a first start begins, as options of Spark's connector.
+
+    >>> starting("2024-05-01T00:00:00+00:00")
+    {'startingTimestamp': '1714521600000', 'startingOffsetsByTimestampStrategy': 'latest'}
+    """
+    if where in ("earliest", "latest") or where.startswith("{"):
+        return {"startingOffsets": where}
+    from datetime import UTC, datetime
+
+    moment = datetime.fromisoformat(where)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return {
+        "startingTimestamp": str(int(moment.timestamp() * 1000)),
+        "startingOffsetsByTimestampStrategy": "latest",
+    }
+
+
+def files(spark: SparkSession, path: str, limit: int | None) -> DataFrame:
+    """The files of a directory as they appear: their paths only, no content."""
+    schema = "path string, modificationTime timestamp, length bigint, content binary"
+    found = spark.readStream.format("binaryFile").schema(schema)
+    found = found.option("recursiveFileLookup", "true")
+    if limit is not None:
+        found = found.option("maxFilesPerTrigger", str(max(1, limit // 10_000)))
+    return found.load(path).select("path", F.col("modificationTime").alias("modified"))
+
+
+def messages(batch: DataFrame, source: Source, inbox: bool) -> DataFrame | None:
+    """The messages of a batch, lane by lane in order; None if there are none."""
+    if source.kind == "kafka" and not inbox:
+        return batch.where("NOT inbox").select(*NAMES)
+    chosen = batch.where("inbox" if inbox else "NOT inbox").select("path", "modified")
+    paths = [local(row.path) for row in sorted(chosen.collect(), key=lambda r: (r[1], r[0]))]
+    parts = [split for path in paths for split in splits(path)]
+    if not parts:
+        return None
+    root = source.path or ""
+    topic = os.path.basename(os.path.normpath(local(root)))
+
+    def one(index: int) -> Iterator[pa.RecordBatch]:
+        at = 0
+        for found in read(parts[index]):
+            yield placed(found, parts[index], topic, index, at)
+            at += found.num_rows
+
+    schema = pa.schema([*MESSAGE_SCHEMA, ("part", pa.int32()), ("at", pa.int64())])
+    spark = batch.sparkSession
+    read_all = over_splits(spark, len(parts), one, from_arrow_schema(schema))
+    lanes = read_all.repartition("topic", "partition")
+    return lanes.sortWithinPartitions("topic", "partition", "offset", "part", "at").select(*NAMES)
+
+
+def local(path: str) -> str:
+    """A path as Python opens it."""
+    if path.startswith("file:"):
+        return "/" + unquote(path.removeprefix("file:")).lstrip("/")
+    return path
+
+
+def placed(
+    batch: pa.RecordBatch, split: Split, topic: str, part: int, first: int
+) -> pa.RecordBatch:
+    """Messages of a file with all columns; those without coordinates get a place."""
+    rows = batch.num_rows
+    given = {name: batch.column(name) for name in batch.schema.names}
+    if not {"partition", "offset"} <= set(given):
+        given.pop("offset", None)
+        name = os.path.basename(split.path)
+        places = [f"{name}:{split.start + first + n}" for n in range(rows)]
+        given["place"] = pa.array(places, pa.string())
+        given["partition"] = pa.nulls(rows, pa.int32())
+    if "topic" not in given or given["topic"].null_count == rows:
+        given["topic"] = pa.array([topic] * rows, pa.string())
+    given["part"] = pa.array([part] * rows, pa.int32())
+    given["at"] = pa.array(range(first, first + rows), pa.int64())
+    schema = pa.schema([*MESSAGE_SCHEMA, ("part", pa.int32()), ("at", pa.int64())])
+    arrays = [
+        given[f.name].cast(f.type) if f.name in given else pa.nulls(rows, f.type) for f in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def offsets_of(checkpoint: Storage, batch: int) -> dict[Lane, int]:
+    """Where a batch ends in every partition that Spark knew of when it planned it."""
+    written = (checkpoint.read(f"offsets/{batch}") or b"").decode().splitlines()
+    found: dict[Lane, int] = {}
+    for line in written[2:]:
+        try:
+            told = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            continue
+        for topic, partitions in told.items() if isinstance(told, dict) else ():
+            if isinstance(partitions, dict):
+                found.update({(topic, int(n)): end for n, end in partitions.items()})
+    return found

@@ -1,0 +1,197 @@
+"""What a job knows from one batch to the next: one small file per batch, written when it is done."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from headgate.errors import UsageError
+from headgate.event import Event
+from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, table_name
+from headgate.pipeline.ledger import FOLDER
+from headgate.pipeline.storage import Storage
+
+KEPT = 5
+"""States of so many batches are kept; Spark repeats at most the last one."""
+MOST_DDL = 5_000
+"""Statements and their identities that are remembered."""
+BATCHES, IDENTITY = "batches", "job.json"
+
+
+class LaneState(msgspec.Struct):
+    """What is known of one lane."""
+
+    lane: Lane
+    ledger: tuple[str, ...] = ()
+    watermark: int | None = None
+
+
+class Totals(msgspec.Struct):
+    """What the job has done since it was first started."""
+
+    messages: int = 0
+    repeated: int = 0
+    late: int = 0
+    left_out: int = 0
+    rows: dict[str, dict[str, int]] = {}
+    dead: dict[str, dict[str, int]] = {}
+    losses: dict[str, int] = {}
+
+    def add(self, tally: Tally) -> None:
+        """Count what a pass did."""
+        self.messages += tally.messages
+        self.repeated += tally.repeated
+        self.late += tally.late
+        self.left_out += tally.left_out
+        for mine, its in ((self.rows, tally.rows), (self.dead, tally.dead)):
+            for table, counts in its.items():
+                add_counts(mine.setdefault(table, {}), counts)
+        add_counts(self.losses, tally.losses)
+
+    @property
+    def dead_letters(self) -> int:
+        """How many messages became dead letters."""
+        return sum(n for counts in self.dead.values() for n in counts.values())
+
+
+def add_counts(to: dict[str, int], more: dict[str, int]) -> None:
+    """Add counts to counts."""
+    for name, n in more.items():
+        to[name] = to.get(name, 0) + n
+
+
+class State(msgspec.Struct):
+    """What is known after a batch."""
+
+    batch: int = -1
+    lanes: list[LaneState] = []
+    newest: int | None = None
+    catalogue: list[Event] = []
+    applied_ddl: list[str] = []
+    announced: int | None = None
+    """The watermark that was last written."""
+    totals: Totals = msgspec.field(default_factory=Totals)
+
+    def knowledge(self, state_uri: str) -> Knowledge:
+        """What a pass is to be told at first."""
+        return Knowledge(
+            state_uri,
+            ledgers={lane.lane: lane.ledger for lane in self.lanes},
+            watermarks={x.lane: x.watermark for x in self.lanes if x.watermark is not None},
+            newest=self.newest,
+            applied_ddl=frozenset(self.applied_ddl),
+            catalogue=tuple(self.catalogue),
+        )
+
+    def after(self, batch: int, tallies: Iterable[Tally], ddl: Iterable[Found]) -> State:
+        """The state after a batch."""
+        lanes = {lane.lane: lane for lane in self.lanes}
+        totals = msgspec.json.decode(msgspec.json.encode(self.totals), type=Totals)
+        newest = self.newest
+        for tally in tallies:
+            lanes[tally.lane] = LaneState(tally.lane, tally.ledger, tally.watermark)
+            totals.add(tally)
+            newest = max(filter(None, (newest, tally.newest)), default=None)
+        catalogue, applied = list(self.catalogue), list(self.applied_ddl)
+        for found in ddl:
+            catalogue = remembered(catalogue, found.event)
+            applied.append(found.id)
+            if found.wanted:
+                add_counts(totals.rows.setdefault(table_name(found.event), {}), {"ddl": 1})
+        return State(
+            batch,
+            list(lanes.values()),
+            newest,
+            catalogue[-MOST_DDL:],
+            applied[-MOST_DDL:],
+            self.announced,
+            totals,
+        )
+
+    def watermark(self, expected: Iterable[Lane]) -> int | None:
+        """The commit up to which every lane is complete; None while some lane has not said."""
+        told = {lane.lane: lane.watermark for lane in self.lanes}
+        found = [told.get(lane) for lane in {*told, *expected}]
+        known = [w for w in found if w is not None]
+        return min(known) if known and len(known) == len(found) else None
+
+
+def remembered(catalogue: list[Event], event: Event) -> list[Event]:
+    """The statements that tell tables' schemas, with one more; a new table forgets its old ones."""
+    slim = Event("ddl", event.op, event.database, event.table, ddl=event.ddl)
+    if event.op == "create" and event.table is not None:
+        name = table_name(event)
+        catalogue = [e for e in catalogue if e.op == "rename" or table_name(e) != name]
+    return [*catalogue, slim]
+
+
+class States:
+    """The states of a job, in its checkpoint."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+
+    def job_id(self) -> str:
+        """What the job is known by to its sinks; made at the first start."""
+        found = self.storage.read_json(IDENTITY)
+        if found is None:
+            found = {"id": uuid.uuid4().hex}
+            self.storage.write_json(IDENTITY, found)
+        return str(found["id"])
+
+    def before(self, batch: int) -> State:
+        """What was known before a batch; a batch that is repeated finds what it found at first."""
+        earlier = [n for n in self.numbers() if n < batch]
+        if not earlier:
+            if batch > 0:
+                raise UsageError(
+                    f"{self.storage.uri} has lost what was known before batch {batch}; restore the "
+                    "checkpoint as a whole, or start with a new one and a new target"
+                )
+            return State()
+        return self.read(max(earlier))
+
+    def latest(self) -> State:
+        """What is known now."""
+        numbers = self.numbers()
+        return self.read(max(numbers)) if numbers else State()
+
+    def read(self, batch: int) -> State:
+        """The state after a batch."""
+        found = self.storage.read(f"{BATCHES}/{batch}.json")
+        try:
+            return msgspec.json.decode(found or b"", type=State)
+        except msgspec.MsgspecError:
+            raise UsageError(
+                f"{self.storage.uri}/{BATCHES}/{batch}.json is damaged; restore the checkpoint as "
+                "a whole, or start with a new one and a new target"
+            ) from None
+
+    def write(self, state: State) -> None:
+        """Keep a state; then old ones, and ledger files that none names, may go."""
+        self.storage.write_json(f"{BATCHES}/{state.batch}.json", state)
+        numbers = sorted(n for n in self.numbers() if n <= state.batch)
+        for old in numbers[:-KEPT]:
+            self.storage.delete(f"{BATCHES}/{old}.json")
+        self.sweep(numbers[-KEPT:])
+
+    def sweep(self, batches: list[int]) -> None:
+        """Delete the ledger files that no kept state names."""
+        states = [self.read(n) for n in batches]
+        named = {name for state in states for lane in state.lanes for name in lane.ledger}
+        for name in self.storage.names(FOLDER):
+            if name not in named:
+                self.storage.delete(f"{FOLDER}/{name}")
+
+    def numbers(self) -> list[int]:
+        """The batches of which there are states."""
+        names = (name.partition(".") for name in self.storage.names(BATCHES))
+        return [int(stem) for stem, _, rest in names if rest == "json" and stem.isdigit()]
+
+
+def plain(state: State) -> Any:
+    """A state as plain values, for people and programs."""
+    return msgspec.to_builtins(state)

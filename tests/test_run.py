@@ -1,0 +1,361 @@
+"""Jobs on the embedded transport: directories of files in and out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from messages import canal, maxwell
+from pyspark.sql import SparkSession
+
+from headgate.errors import UsageError
+from headgate.event import Event
+from headgate.files import expand, read, splits
+from headgate.formats import decoder
+from headgate.pipeline.dead_letters import Store
+from headgate.pipeline.engine import TooManyInvalid
+from headgate.pipeline.lane import ID_HEADER
+from headgate.pipeline.load import load_job
+from headgate.pipeline.run import run
+from headgate.pipeline.status import Status, read as read_status
+
+TSO = 449_000_000_000_000_000
+
+
+def ticdc(n: int, ts: int, op: str = "INSERT", **changes: Any) -> bytes:
+    """A change of row `n` by TiCDC, committed at `ts`."""
+    row = {"id": str(n), "amount": f"{ts}.10", "note": None}
+    old = [{**row, "amount": "0.10"}] if op == "UPDATE" else None
+    told = {"data": [row], "type": op, "old": old, "es": 1_700_000_000_000 + ts}
+    return canal(**(told | {"_tidb": {"commitTs": TSO + ts}} | changes))
+
+
+def watermark(ts: int) -> bytes:
+    return canal(
+        data=None, type="TIDB_WATERMARK", database="", table="", pkNames=None, mysqlType=None,
+        sqlType=None, _tidb={"watermarkTs": TSO + ts},
+    )  # fmt: skip
+
+
+def ddl(ts: int, sql: str, kind: str = "ALTER") -> bytes:
+    return canal(
+        data=None, type=kind, isDdl=True, sql=sql, pkNames=None, mysqlType=None, sqlType=None,
+        es=1_700_000_000_000 + ts, _tidb={"commitTs": TSO + ts},
+    )  # fmt: skip
+
+
+class Bench:
+    """A directory with a job in it."""
+
+    def __init__(self, root: Path, spark: SparkSession) -> None:
+        self.root, self.spark = root, spark
+        (root / "in").mkdir()
+
+    def put(self, name: str, *messages: bytes | None, **columns: Any) -> None:
+        """Messages as a file of Parquet in Kafka's shape, or as lines."""
+        if name.endswith(".jsonl"):
+            text = b"".join((m or b"") + b"\n" for m in messages)
+            (self.root / "in" / name).write_bytes(text)
+            return
+        told = {"value": pa.array(messages, pa.binary()), **columns}
+        pq.write_table(pa.table(told), self.root / "in" / name)
+
+    def run(self, sink: str = "canal-json:ticdc&enable-tidb-extension=true", **more: Any) -> Status:
+        """Everything that is there now."""
+        told = {
+            "source": {"uri": f"file://{self.root}/in", "format": "auto"},
+            "sink": [{"uri": f"file://{self.root}/out?protocol={sink}"}],
+            "pipeline": {"name": "t", "checkpoint": f"{self.root}/state"},
+        }
+        for section, value in more.items():
+            told[section] = {**told[section], **value} if section in told and isinstance(
+                value, dict) else value  # fmt: skip
+        told["sink"] = told.pop("sinks", told["sink"])
+        path = self.root / "job.yaml"
+        path.write_text(json.dumps(told))
+        return run(load_job(str(path), {}), once=True, spark=self.spark)
+
+    def messages(self, folder: str = "out") -> list[dict[str, Any]]:
+        """What was written, in order."""
+        batches = (b for f in expand([str(self.root / folder)]) for s in splits(f) for b in read(s))
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    def events(self, format: str = "auto", folder: str = "out") -> list[Event]:
+        decode = decoder(format)
+        return [e for m in self.messages(folder) for e in decode(m.get("key"), m["value"], None)]
+
+    def ids(self) -> list[str]:
+        return [e.after["id"] for e in self.events() if e.kind == "row" and e.after]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, spark: SparkSession) -> Iterator[Bench]:
+    yield Bench(tmp_path, spark)
+
+
+def test_messages_come_out_in_another_format_with_names_to_know_them_by(bench: Bench) -> None:
+    bench.put("a.jsonl", canal(), canal(type="DELETE"))
+
+    status = bench.run("debezium&topic=cdc.{table}")
+
+    found = bench.messages()
+    assert ["c", "d", None] == [m["value"] and json.loads(m["value"])["payload"]["op"] for m in found]
+    assert ["cdc.orders"] * 3 == [m["topic"] for m in found]
+    names = [{h["key"]: h["value"] for h in m["headers"]}[ID_HEADER] for m in found]
+    assert [b"a.jsonl:0", b"a.jsonl:1", b"a.jsonl:1.1"] == names
+    assert {"shop.orders": {"insert": 1, "delete": 1}} == status.totals.rows
+    assert ("stopped", 2, 0) == (status.state, status.totals.messages, status.totals.dead_letters)
+
+
+def test_a_second_run_takes_up_where_the_first_ended(bench: Bench) -> None:
+    bench.put("a.jsonl", canal())
+    bench.run("maxwell")
+    bench.put("b.jsonl", canal(data=[{"id": "2", "amount": "2.20", "note": "x"}]))
+
+    status = bench.run("maxwell")
+
+    assert ["1", "2"] == bench.ids()
+    assert 2 == status.totals.messages
+
+
+def test_repeats_are_recognised_within_a_batch_and_across_batches(bench: Bench) -> None:
+    bench.put("a.jsonl", ticdc(1, 1), ticdc(2, 2), ticdc(1, 1))
+    bench.run()
+    bench.put("b.jsonl", ticdc(2, 2), ticdc(1, 3, "UPDATE"), ticdc(1, 1), ticdc(3, 4))
+
+    status = bench.run()
+
+    assert ["1", "2", "1", "3"] == bench.ids()
+    assert 3 == status.totals.repeated
+
+
+def test_a_late_row_is_written_though_a_watermark_passed_it(bench: Bench) -> None:
+    bench.put("a.jsonl", ticdc(1, 1), ticdc(2, 5), watermark(10))
+    bench.run()
+    bench.put("b.jsonl", watermark(8), ticdc(9, 6), ticdc(2, 5))
+
+    status = bench.run()
+
+    assert ["1", "2", "9"] == bench.ids()
+    assert (1, 1) == (status.totals.late, status.totals.repeated)
+    assert [TSO + 10] == [e.commit_ts for e in bench.events() if e.kind == "watermark"]
+
+
+def test_rows_out_of_order_are_put_in_order(bench: Bench) -> None:
+    bench.put("a.jsonl", ticdc(1, 3, "UPDATE"), ticdc(2, 4), ticdc(1, 1), ticdc(1, 2, "UPDATE"))
+
+    bench.run()
+
+    commits = [e.commit_ts - TSO for e in bench.events() if e.after and e.after["id"] == "1"]
+    assert [1, 2, 3] == commits
+
+
+def lanes(*places: tuple[int, int]) -> dict[str, pa.Array]:
+    return {
+        "topic": pa.array(["cdc"] * len(places)),
+        "partition": pa.array([p for p, _ in places], pa.int32()),
+        "offset": pa.array([o for _, o in places], pa.int64()),
+    }
+
+
+def test_a_watermark_is_written_when_every_partition_has_passed_it(bench: Bench) -> None:
+    bench.put("a.parquet", ticdc(1, 1), watermark(10), ticdc(2, 2), **lanes((0, 0), (0, 1), (1, 0)))
+    bench.run()
+    assert [] == [e for e in bench.events() if e.kind == "watermark"]
+    bench.put("b.parquet", watermark(7), **lanes((1, 1)))
+
+    bench.run()
+
+    assert [TSO + 7] == [e.commit_ts for e in bench.events() if e.kind == "watermark"]
+    assert "watermark" == bench.events()[-1].kind
+
+
+def test_ddl_is_a_barrier_across_partitions(bench: Bench) -> None:
+    add = ddl(5, "ALTER TABLE orders ADD COLUMN x INT")
+    bench.put(
+        "a.parquet",
+        ticdc(1, 1), add, ticdc(1, 6, "UPDATE"), ticdc(2, 2), ticdc(3, 7), add, ticdc(4, 8),
+        **lanes((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1)),
+    )  # fmt: skip
+
+    status = bench.run()
+
+    kinds = [e.kind if e.kind == "ddl" else e.commit_ts - TSO for e in bench.events()]
+    at = kinds.index("ddl")
+    assert (1, {1, 2}, {6, 7, 8}) == (kinds.count("ddl"), set(kinds[:at]), set(kinds[at + 1 :]))
+    assert 1 == status.totals.rows["shop.orders"]["ddl"]
+
+
+def test_repeated_ddl_is_written_once_and_its_schema_is_remembered(bench: Bench) -> None:
+    create = ddl(1, "CREATE TABLE orders (id INT PRIMARY KEY, size ENUM('S','M'))", "CREATE")
+    bench.put("a.jsonl", create, create)
+    bench.run("maxwell")
+    sized = {"data": [{"id": "1", "size": "2"}], "mysqlType": {"id": "int", "size": "enum"}}
+    bench.put("b.jsonl", create, ticdc(1, 2, **sized, sqlType={"id": 4, "size": 4}))
+
+    bench.run("maxwell")
+
+    assert ["ddl", "row"] == [e.kind for e in bench.events()]
+    assert {"id": "1", "size": "M"} == bench.events()[1].after
+
+
+def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
+    bench.put("a.jsonl", canal(), b"{", canal(type="DELETE"))
+    first = bench.run("maxwell")
+    store = Store(str(bench.root / "state" / "dead-letters"))
+
+    (letter,) = store.letters()
+    assert (b"{", "malformed-json", "a.jsonl:1") == (letter["value"], letter["code"], letter["place"])
+    assert {"": {"malformed-json": 1}} == first.totals.dead
+    assert 2 == len(bench.events())
+
+    assert 1 == store.replay(str(bench.root / "state"))
+    second = bench.run("maxwell")
+    assert {"": {"malformed-json": 2}} == second.totals.dead
+    assert 1 == len(list(store.letters()))
+
+
+def test_what_was_fixed_is_processed_when_it_is_replayed(bench: Bench) -> None:
+    bench.put("a.jsonl", canal(), canal(table="a.b"))
+    route = [{"table": "shop.(.*)", "topic": "x" * 248 + "{table}"}]
+    parked = bench.run("maxwell", route=route)
+    assert 2 == parked.totals.dead_letters
+    Store(str(bench.root / "state" / "dead-letters")).replay(str(bench.root / "state"))
+
+    bench.run("maxwell", route=[{"table": "shop.(.*)", "topic": "cdc.{table}"}])
+
+    assert ["a.b", "orders"] == sorted(e.table for e in bench.events())
+    assert [] == list(Store(str(bench.root / "state" / "dead-letters")).letters())
+
+
+def test_redacted_letters_keep_coordinates_only(bench: Bench) -> None:
+    bench.put("a.jsonl", b'{"secret":"canary"')
+    bench.run("maxwell", pipeline={"redact": True})
+
+    (letter,) = Store(str(bench.root / "state" / "dead-letters")).letters()
+
+    assert (None, None, "a.jsonl:0") == (letter["key"], letter["value"], letter["place"])
+    with pytest.raises(UsageError, match="holds no messages"):
+        Store(str(bench.root / "state" / "dead-letters")).replay(str(bench.root / "state"))
+
+
+def test_too_many_bad_messages_stop_the_job_before_anything_is_written(bench: Bench) -> None:
+    bench.put("a.jsonl", *[canal()] * 4, b"{", b"}")
+
+    with pytest.raises(TooManyInvalid, match=r"2 of the last 6 messages.*malformed-json"):
+        bench.run("maxwell", pipeline={"max_invalid": "10%"})
+
+    assert [] == bench.messages()
+    assert "failed" == read_status(str(bench.root / "state")).state
+    bench.run("maxwell", pipeline={"max_invalid": "90%"})
+    assert ["1"] * 4 == bench.ids()
+
+
+def test_selection_and_routes(bench: Bench) -> None:
+    bench.put(
+        "a.jsonl",
+        canal(), canal(type="DELETE"), canal(table="tmp_1"), canal(database="other"),
+        ddl(1, "ALTER TABLE orders ADD COLUMN x INT"), ddl(2, "DROP TABLE orders", "ERASE"),
+    )  # fmt: skip
+
+    status = bench.run(
+        "maxwell",
+        tables={"include": ["shop.*"], "exclude": ["shop.tmp_*"]},
+        filter=[{"table": "shop.orders", "ops": ["insert"], "columns": {"exclude": ["note"]}}],
+        ddl={"exclude": ["drop"]},
+        route=[{"table": "shop.(.*)", "to": "lake.$1", "topic": "cdc.{database}.{table}"}],
+    )
+
+    found = bench.events()
+    assert [("row", "lake", "orders"), ("ddl", "lake", "orders")] == [
+        (e.kind, e.database, e.table) for e in found
+    ]
+    assert {"id": "1", "amount": "1.10"} == found[0].after
+    assert ["cdc.lake.orders"] * 2 == [m["topic"] for m in bench.messages()]
+    assert 3 == status.totals.left_out
+
+
+def test_row_conditions(bench: Bench) -> None:
+    def row(n: int, amount: str) -> bytes:
+        return canal(data=[{"id": str(n), "amount": amount, "note": None}])
+
+    bench.put("a.jsonl", row(1, "99.99"), row(2, "100.01"), row(3, "1000"), canal(table="other"))
+
+    status = bench.run("maxwell", filter=[{"table": "shop.orders", "where": "amount > 100"}])
+
+    assert ["2", "3", "1"] == [e.after["id"] for e in bench.events()]
+    assert (1, 0) == (status.totals.left_out, status.totals.dead_letters)
+
+
+def test_a_condition_on_an_unknown_column_parks_the_message(bench: Bench) -> None:
+    bench.put("a.jsonl", canal(), canal(table="other"))
+
+    status = bench.run("maxwell", filter=[{"table": "shop.orders", "where": "price > 100"}])
+
+    assert {"shop.orders": {"no-such-column": 1}} == status.totals.dead
+    assert ["other"] == [e.table for e in bench.events()]
+
+
+def test_a_message_that_one_sink_refuses_goes_to_none(bench: Bench) -> None:
+    bench.put("a.jsonl", canal(), maxwell())
+    strict = f"file://{bench.root}/out?protocol=canal-json&strict=true"
+
+    status = bench.run(sinks=[{"uri": strict}, {"uri": f"file://{bench.root}/2?protocol=maxwell"}])
+
+    assert {"shop.orders": {"lossy": 1}} == status.totals.dead
+    assert [1, 1] == [len(bench.messages(folder)) for folder in ("out", "2")]
+    (letter,) = Store(str(bench.root / "state" / "dead-letters")).letters()
+    assert maxwell() == letter["value"]
+    assert letter["message"].startswith(strict)
+
+
+def test_another_jobs_directory_is_refused(bench: Bench, tmp_path: Path) -> None:
+    bench.put("a.jsonl", canal())
+    bench.run("maxwell")
+    os.rename(bench.root / "state", bench.root / "old-state")
+
+    with pytest.raises(UsageError, match="another job or from another checkpoint"):
+        bench.run("maxwell")
+
+    assert ["1"] == bench.ids()
+
+
+def test_lines_are_written_where_they_are_asked_for(bench: Bench) -> None:
+    bench.put("a.jsonl", canal())
+
+    bench.run("maxwell&as=lines")
+
+    (file,) = (f for f in (bench.root / "out").rglob("*.txt") if f.stat().st_size)
+    assert "insert" == json.loads(file.read_text())["type"]
+
+
+def test_headers_travel_along(bench: Bench) -> None:
+    headers = pa.array(
+        [[{"key": "trace", "value": b"\x01"}]],
+        pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    )
+    bench.put("a.parquet", canal(), headers=headers, **lanes((0, 7)))
+
+    bench.run("maxwell")
+
+    (message,) = bench.messages()
+    found = {h["key"]: h["value"] for h in message["headers"]}
+    assert {"trace": b"\x01", ID_HEADER: b"cdc-0-7"} == found
+
+
+def test_the_state_of_a_lost_batch_is_missed(bench: Bench) -> None:
+    bench.put("a.jsonl", ticdc(1, 1))
+    bench.run()
+    for file in (bench.root / "state" / "headgate" / "batches").iterdir():
+        file.unlink()
+    bench.put("b.jsonl", ticdc(2, 2))
+
+    with pytest.raises(UsageError, match="restore the checkpoint"):
+        bench.run()
+
