@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,7 +17,7 @@ TROUBLE = (OSError, RuntimeError, subprocess.CalledProcessError, ValueError, Key
 class Flink:
     """The warm process of flink_process.py."""
 
-    def __init__(self, environment: Path, log: Path):
+    def __init__(self, environment: Path, log: Path, jars: Sequence[Path] = ()):
         python = installed(environment)
         log.parent.mkdir(parents=True, exist_ok=True)
         self.log = log
@@ -25,6 +27,8 @@ class Flink:
             stdout=subprocess.PIPE,
             stderr=log.open("w"),
             text=True,
+            # Not ADD JAR: that loads a connector anew for each job, which then is never warm.
+            env={**os.environ, "HADOOP_CLASSPATH": os.pathsep.join(map(str, jars))},
         )
         hello = self.answer()
         self.version, self.java = hello["flink"], hello["java"]
@@ -51,11 +55,22 @@ class Flink:
         """A query's changelog: the kind of each row (+I, -U, +U, -D), then its values as text."""
         return [tuple(row) for row in self.ask(rows=query)["rows"]]
 
+    def begin(self, statement: str) -> str:
+        """Start a job that does not end; its id, to cancel it."""
+        return self.ask(begin=statement)["job"]
+
+    def cancel(self, job: str) -> None:
+        self.ask(cancel=job)
+
     def define(
         self, name: str, columns: str, path: Path, format: str, options: dict | None = None
     ) -> None:
         """A table of files, to read or to write."""
         told = {"connector": "filesystem", "path": str(path), "format": format, **(options or {})}
+        self.define_with(name, columns, told)
+
+    def define_with(self, name: str, columns: str, told: dict[str, str]) -> None:
+        """A table of any connector."""
         listed = ", ".join(f"'{option}' = '{value}'" for option, value in told.items())
         self.execute(
             f"DROP TEMPORARY TABLE IF EXISTS {name}",
@@ -80,9 +95,9 @@ def installed(environment: Path) -> Path:
     return python
 
 
-def start(environment: Path, log: Path) -> tuple[Flink | None, str]:
-    """The process, or why there is none."""
+def start(environment: Path, log: Path, jars: Sequence[Path] = ()) -> tuple[Flink | None, str]:
+    """The process, with these jars on its classpath, or why there is none."""
     try:
-        return Flink(environment, log), ""
+        return Flink(environment, log, jars), ""
     except TROUBLE as error:
         return None, f"Flink could not be installed or started: {error}"

@@ -5,10 +5,12 @@ its answer are one line of JSON each:
 
     {"execute": ["CREATE TEMPORARY TABLE …", "INSERT INTO …"]}  -> {"seconds": 7.1}
     {"rows": "SELECT * FROM orders"}                            -> {"rows": [["+I", "5", …], …]}
+    {"begin": "INSERT INTO …"}                                  -> {"job": "9f2c…"}
+    {"cancel": "9f2c…"}                                         -> {"cancelled": "9f2c…"}
 
 `execute` waits for each statement's end; its time is that of the last statement, for an INSERT the
 whole job's, as it is for Spark. `rows` collects a changelog, each value as text and bytes in
-base16: for small tables only.
+base16: for small tables only. `begin` does not wait: for jobs that do not end.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import sys
 import time
 
 PARALLELISM = 2
+RUNNING: dict = {}
 KINDS = {"INSERT": "+I", "UPDATE_BEFORE": "-U", "UPDATE_AFTER": "+U", "DELETE": "-D"}
 
 
@@ -41,6 +44,21 @@ def rows(tables, query: str) -> dict:
     return {"rows": found}
 
 
+def begin(tables, statement: str) -> dict:
+    client = tables.execute_sql(statement).get_job_client()
+    job = str(client.get_job_id())
+    RUNNING[job] = client
+    return {"job": job}
+
+
+def cancel(tables, job: str) -> dict:
+    RUNNING.pop(job).cancel().result()
+    return {"cancelled": job}
+
+
+COMMANDS = {"execute": execute, "rows": rows, "begin": begin, "cancel": cancel}
+
+
 def main() -> None:
     # What Flink and its JVM print goes to stderr, so that answers are alone on stdout.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
@@ -59,7 +77,7 @@ def main() -> None:
     for line in sys.stdin:
         ((command, told),) = json.loads(line).items()
         try:
-            answer = {"execute": execute, "rows": rows}[command](tables, told)
+            answer = COMMANDS[command](tables, told)
         except Exception as error:  # the other side says it and goes on
             causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
             answer = {"error": (causes or [f"{type(error).__name__}: {error}"])[-1][:500]}

@@ -152,7 +152,7 @@ def take_turns(
                     print(f"  {name:8} {labels[work]:31} {speed}", flush=True)
 
 
-def start_spark() -> SparkSession:
+def start_spark(settings: dict[str, str] | None = None) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master(f"local[{CORES}]")
@@ -162,6 +162,7 @@ def start_spark() -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
+        .config(map=settings or {})
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -227,7 +228,18 @@ def first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
-RIGHT = {"messages/s", "slowest to fastest", "MB/s", "of ceiling", "of Flink", "Spark", "Flink"}
+RIGHT = {
+    "p50",
+    "p99",
+    "sent/s",
+    "messages/s",
+    "slowest to fastest",
+    "MB/s",
+    "of ceiling",
+    "of Flink",
+    "Spark",
+    "Flink",
+}
 
 
 def plain(head: list[str], lines: list[list[str]]) -> str:

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import convert
+import kafka
 import messages
 from flink import ENVIRONMENT, Flink, start
 from harness import (
@@ -244,13 +245,20 @@ def commit() -> str:
     return name + (" with uncommitted changes" if dirty else "")
 
 
-def judged(results: list[Figures], conversions: list[Figures]) -> list[tuple[str, Bar]]:
+def judged(
+    results: list[Figures], conversions: list[Figures], topics: list[kafka.KafkaFigures]
+) -> list[tuple[str, Bar]]:
     found = [(r.name, bar) for r in results for bar in bars(r)]
-    return found + [(r.name, bar) for r in conversions for bar in convert.bars(r)]
+    found += [(r.name, bar) for r in conversions for bar in convert.bars(r)]
+    return found + [(r.name, bar) for r in topics for bar in kafka.bars(r)]
 
 
 def page(
-    results: list[Figures], conversions: list[Figures], facts: dict[str, str], rounds: int
+    results: list[Figures],
+    conversions: list[Figures],
+    topics: list[kafka.KafkaFigures],
+    facts: dict[str, str],
+    rounds: int,
 ) -> str:
     parts = [
         "# Benchmarks",
@@ -259,12 +267,16 @@ def page(
         "machines and between runs; what the page supports is the ratios, because everything in "
         "it was measured in the same run, taking turns.",
         "\n".join(f"- {name}: {fact}" for name, fact in facts.items()),
-        summary(judged(results, conversions), (results + conversions)[0].messages),
+        summary(
+            judged(results, conversions, topics), [*results, *conversions, *topics][0].messages
+        ),
     ]
     if results:
         parts += decoding_section(results, rounds)
     if conversions:
         parts += convert.section(conversions, rounds)
+    for figures in topics:
+        parts += kafka.section(figures, rounds)
     return "\n\n".join(parts) + "\n"
 
 
@@ -327,7 +339,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=MESSAGES, help="per format")
     parser.add_argument("--formats", default=",".join(messages.FORMATS), help="comma-separated")
-    parser.add_argument("--only", choices=("decode", "convert"), help="one of the two halves")
+    parser.add_argument(
+        "--only", choices=("decode", "convert", "kafka"), help="one of the three parts"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-flink", action="store_true")
     parser.add_argument(
@@ -357,14 +371,15 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     load = os.getloadavg()[0]
+    with_kafka = args.only in (None, "kafka")
     flink, why_not = (
         (None, "left out (--no-flink)")
         if args.no_flink
-        else start(args.flink_env, FILES / "flink.log")
+        else start(args.flink_env, FILES / "flink.log", kafka.flink_jars() if with_kafka else [])
     )
     if why_not:
         print(f"Flink: {why_not}", flush=True)
-    spark = start_spark()
+    spark = start_spark(kafka.connector_settings() if with_kafka else {})
     facts = {
         "Date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Commit": commit(),
@@ -376,12 +391,16 @@ def main() -> None:
         "Flink": f"{flink.version}, parallelism {CORES}, default heap, Java {flink.java}"
         if flink
         else why_not,
+        "Kafka": "left out"
+        if not with_kafka
+        else f"{kafka.SERVER[0]}; Spark's connector: {kafka.connector_fact(spark)}; "
+        f"Flink's: {kafka.FLINK_CONNECTOR[0]}",
     }
     for name, fact in facts.items():
         print(f"{name}: {fact}")
-    results, conversions = [], []
+    results, conversions, topics = [], [], []
     try:
-        if args.only != "convert":
+        if args.only in (None, "decode"):
             if flink:
                 flink.execute(
                     f"CREATE TEMPORARY TABLE nowhere ({FLINK_COLUMNS}) "
@@ -389,9 +408,11 @@ def main() -> None:
                 )
             for format in args.formats:
                 results.append(measure(spark, flink, format, args.messages, args.rounds))
-        if args.only != "decode":
+        if args.only in (None, "convert"):
             for pair in convert.PAIRS:
                 conversions.append(convert.measure(spark, flink, pair, args.messages, args.rounds))
+        if with_kafka:
+            topics.append(kafka.measure(spark, flink, args.messages, args.rounds))
     finally:
         spark.stop()
         if flink:
@@ -402,19 +423,23 @@ def main() -> None:
         print("\n" + plain(HEAD, table(results)))
     if conversions:
         print("\n" + plain(convert.HEAD, convert.table(conversions)))
-    print("\n" + summary(judged(results, conversions), args.messages))
+    for figures in topics:
+        print("\n" + plain(kafka.HEAD, kafka.table(figures)))
+        if figures.latency:
+            print("\n" + plain(kafka.LATENCY_HEAD, kafka.latency_table(figures)))
+    print("\n" + summary(judged(results, conversions, topics), args.messages))
     if startups := startup_table(results):
         print(f"\nThe same jobs over {SAMPLE} messages (start-up)")
         print(plain(STARTUP_HEAD, startups))
     if startups := convert.startup_table(conversions):
         print(f"\nThe same conversions of {SAMPLE} messages (start-up)")
         print(plain(convert.STARTUP_HEAD, startups))
-    for figures in results + conversions:
+    for figures in [*results, *conversions, *topics]:
         for remark in figures.remarks:
             print(f"! {figures.name}: {remark}")
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(page(results, conversions, facts, args.rounds))
+        args.out.write_text(page(results, conversions, topics, facts, args.rounds))
         print(f"\nwrote {args.out}")
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,7 +45,7 @@ ROW = {
     "d": "2024-02-29",
     "t": "2024-02-29 12:00:00.123456",
     "y": "2024",
-    "b": "AAH/",
+    "b": "\x00\x01ÿ",
     "z": "0",
     "fine": "0.000000000000000000000000000001",
 }
@@ -120,7 +120,7 @@ def test_a_condition_pickles() -> None:
     [
         ("amount >", "no condition of Spark SQL at line 1"),
         ("amount > 1 /* x", "no condition"),
-        ("new.*", "no condition"),
+        ("new.*", "a \\*"),
         ("(" * 5000 + "a", "no condition"),
         ("", "not one condition"),
         ("a > 1; b > 2", "not one condition"),
@@ -275,7 +275,8 @@ def test_every_type_is_compared_as_what_it_is(spark: SparkSession) -> None:
         "note LIKE 'a%' AND upper(note) = 'ABC'",
         "f = 0.5 AND f * 2 = 1",
         "d = '2024-02-29' AND d < DATE '2024-03-01' AND year(d) = 2024",
-        "t > '2024-02-29 12:00:00.123' AND hour(t) = 12 AND t = TIMESTAMP '2024-02-29 12:00:00.123456'",
+        "t > '2024-02-29 12:00:00.123' AND hour(t) = 12",
+        "t = TIMESTAMP '2024-02-29 12:00:00.123456'",
         "y = 2024 AND y + 1 = 2025",
         "b = X'0001FF' AND length(b) = 3",
         "fine > 0 AND fine < 0.001",
@@ -286,6 +287,7 @@ def test_every_type_is_compared_as_what_it_is(spark: SparkSession) -> None:
         "try_divide(1, z) IS NULL",
         "CAST(id AS STRING) = '9007199254740993'",
         'CAST(note AS STRING) = "abc"',
+        "1 = 1",
     ]
 
     assert dict.fromkeys(true, "keep") == each(spark, {where: {} for where in true})
@@ -296,6 +298,7 @@ def test_what_goes_wrong_is_a_verdict_on_the_row(spark: SparkSession) -> None:
     failing = [
         "1 / z > 1",
         "amount > 1 / 0",
+        "1 / 0 > 1",
         "z % 0 = 1",
         "id % z = 1",
         "note > 1",
@@ -360,7 +363,6 @@ def test_a_value_that_does_not_fit_its_type_is_never_rounded(spark: SparkSession
         "d > '2020-01-02'": {"d": "2024"},
         "t > '2020-01-01'": {"t": "2024-02-30 00:00:00"},
         "y > 1": {"y": "abcd"},
-        "b = X'00'": {"b": "*"},
     }
     fits: dict[str, dict[str, str | None]] = {
         "amount = 1": {"amount": "1.0000"},
@@ -384,18 +386,14 @@ def test_null_is_no_misfit_and_does_not_hold(spark: SparkSession) -> None:
 
 
 def test_a_column_that_is_not_there_parks_the_row(spark: SparkSession) -> None:
-    rules = job(
-        Filter(
-            "shop.*", where="amount > 1 OR old.`it's \\ ${` IS NULL OR total > 1".replace("${", "$")
-        )
-    )
+    rules = job(Filter("shop.*", where="amount > 1 OR old.gone IS NULL OR total > 1"))
     found = verdicts(spark, rules, [canal(), canal(data=[{"total": "1"}])])
-
-    assert (
+    said = (
         "no-such-column|the row has no column 'total', which the condition on 'shop.*' uses; "
-        + ("correct the condition, or let the producer send the column")
-        == found[0][0]
+        "correct the condition, or let the producer send the column"
     )
+
+    assert said == found[0][0]
     assert "no-such-column|the row has no column 'amount'" in found[1][0]
 
 
@@ -404,9 +402,7 @@ def test_an_old_row_that_was_not_sent_parks_the_update(spark: SparkSession) -> N
     rules = job(
         Filter("shop.orders", where="old.id IS NULL"), schema="CREATE TABLE orders (id INT)"
     )
-    rules = Job(
-        "j", Source("kafka", "maxwell"), (), "c", "d", filters=rules.filters, schema=rules.schema
-    )
+    rules = replace(rules, source=Source("kafka", "maxwell"))
     (found,) = verdicts(spark, rules, [sent])
 
     assert found[0].startswith("no-such-column|the old row has no column 'id'")
@@ -480,7 +476,7 @@ def test_a_column_that_the_schema_has_not_is_refused(spark: SparkSession) -> Non
         "did you mean 'amount'",
     ):
         check(spark, rules)
-    with pytest.raises(UsageError, match="unknown column of shop.x 'amount'"):
+    with pytest.raises(UsageError, match=r"unknown column of shop\.x 'amount'"):
         check(spark, job(Filter("shop.*", where="amount > 1"), schema=schema))
     left_out = Tables(exclude=("shop.x",))
     check(spark, job(Filter("shop.*", where="AMOUNT > 1"), schema=schema, tables=left_out))
@@ -502,9 +498,8 @@ def test_a_table_without_a_database_is_that_of_any(spark: SparkSession) -> None:
         ("amount", "Spark says"),
         ("amount = '100'", "compare a string as a double"),
         ("foo(amount) = 1", "Cannot resolve routine `foo`"),
-        ("bool_or(amount > 1)", "Spark says"),
+        ("histogram_numeric(amount, 5) IS NULL", "Spark says"),
         ("explode(array(amount)) = 1", "Spark says"),
-        ("zipf() > amount", "Spark says"),
     ],
 )
 def test_what_spark_refuses_is_refused_at_the_start(
@@ -520,9 +515,24 @@ def test_what_spark_refuses_is_refused_at_the_start(
 def test_without_a_schema_only_what_no_types_could_mend_is_refused(spark: SparkSession) -> None:
     check(spark, job(Filter("*.*", where="amount > 5 AND d + INTERVAL 1 DAY > t AND b = X'00'")))
     check(spark, job(Filter("*.*", where="array(1)[n] = 1 AND amount = '5'")))
-    for where in ("foo(amount) = 1", "sum_of(a) > 1", "substring(a) = b", "bit_xor(a) = 1"):
+    for where in (
+        "foo(amount) = 1",
+        "sum_of(a) > 1",
+        "substring(a) = b",
+        "histogram_numeric(a, 5) = b",
+    ):
         with pytest.raises(UsageError, match="Spark says"):
             check(spark, job(Filter("*.*", where=where)))
+
+
+def test_spark_tells_of_functions_of_chance_that_are_not_listed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conditions, "UNREPEATABLE", frozenset())
+
+    for schema in (None, "CREATE TABLE shop.t (amount INT)"):
+        with pytest.raises(UsageError, match="a replay must judge the same"):
+            check(spark, job(Filter("shop.t", where="rand() > amount"), schema=schema))
 
 
 def test_a_setting_that_changes_what_conditions_mean_is_refused(spark: SparkSession) -> None:
@@ -530,7 +540,7 @@ def test_a_setting_that_changes_what_conditions_mean_is_refused(spark: SparkSess
     other = spark.newSession()
     other.conf.set("spark.sql.ansi.enabled", "false")
 
-    with pytest.raises(UsageError, match="spark.sql.ansi.enabled=true"):
+    with pytest.raises(UsageError, match=r"spark\.sql\.ansi\.enabled=true"):
         check(other, rules)
     check(other, job())
     other.conf.set("spark.sql.ansi.enabled", "true")
@@ -555,4 +565,3 @@ def test_secrets_are_not_sent_to_workers(spark: SparkSession) -> None:
     looked_at(Frame(), rules)  # type: ignore[arg-type]
 
     assert b"hunter2" not in dumps(sent[0])
-    assert json.dumps({}) == "{}"

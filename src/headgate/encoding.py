@@ -217,19 +217,38 @@ def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | 
     topic_of = topic_template(options.topic)
     if options.partition_num is None and options.topic is None:
         return None
+    keyless = None
+    if producer == "kafka" and options.partition_num is not None:
+        keyless = without_keys(options.partition_num)
 
     def route(event: Event, records: list[Record]) -> list[Record]:
         if len(records) > 1 and producer.startswith("ticdc"):
             # A split update: the old row's partition may be another than the new one's.
             return [r for half, r in zip(halves(event), records) for r in route(half, [r])]
         topic = topic_of(event)
+        if keyless is not None and records[0].key is None:
+            places: tuple[int | None, ...] = keyless(event)
+        else:
+            places = partitions(event)
         return [
             msgspec.structs.replace(record, topic=topic, partition=partition)
-            for partition in partitions(event)
+            for partition in places
             for record in records
         ]
 
     return route
+
+
+def without_keys(count: int) -> Callable[[Event], tuple[int | None, ...]]:
+    """Partitions for messages that have no key for Kafka to go by: each row keeps its own.
+
+    >>> row = Event("row", "insert", "shop", "orders", ("id",), after={"id": "1"})
+    >>> without_keys(16)(row) == without_keys(16)(row)
+    True
+    """
+    by_key = partitioner("index-value", count, None, "ticdc", False)
+    by_table = partitioner("table", count, None, "ticdc", False)
+    return lambda event: by_key(event) if event.key else by_table(event)
 
 
 def topic_template(template: str | None) -> Callable[[Event], str | None]:

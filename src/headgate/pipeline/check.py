@@ -52,7 +52,7 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
                 continue
             shaped = selection.shape(event)
             if event.table is not None:
-                told = {"to": table_name(shaped), "topic": selection.topic_of(shaped), "events": 0}
+                told = {"to": table_name(shaped), "topic": selection.topic_of(event), "events": 0}
                 tables.setdefault(table_name(event), told)["events"] += 1
             events.append(shaped)
     return {

@@ -130,9 +130,9 @@ class Condition:
     def __init__(self, where: str) -> None:
         self.where = where
         tree, tokens = _parsed(where)
-        found = _columns(where, tree)
-        _refuse_unrepeatable(where, tokens, [span for span, _ in found])
-        _refuse_slow_patterns(where, tree, tokens)
+        found = _columns(tree)
+        _refuse_unrepeatable(tokens, [span for span, _ in found])
+        _refuse_slow_patterns(tree, tokens)
         numbers: dict[tuple[str, str], int] = {}
         columns: list[ColumnOf] = []
         cuts: list[tuple[int, int, int | str]] = []
@@ -222,7 +222,7 @@ _REFUSED: tuple[tuple[type[Any], str], ...] = (
 )
 
 
-def _columns(where: str, tree: Node) -> list[tuple[tuple[int, int], ColumnOf]]:
+def _columns(tree: Node) -> list[tuple[tuple[int, int], ColumnOf]]:
     """The columns of a condition and where in its text they are, in order."""
     found = []
     for node in tree.find_all(exp.Column):
@@ -243,9 +243,7 @@ def _columns(where: str, tree: Node) -> list[tuple[tuple[int, int], ColumnOf]]:
     return sorted(found)
 
 
-def _refuse_unrepeatable(
-    where: str, tokens: Sequence[Token], columns: Sequence[tuple[int, int]]
-) -> None:
+def _refuse_unrepeatable(tokens: Sequence[Token], columns: Sequence[tuple[int, int]]) -> None:
     """Refuse what depends on chance, the clock or the session."""
     for n, token in enumerate(tokens):
         after = [each.token_type for each in tokens[n + 1 : n + 3]]
@@ -268,7 +266,7 @@ def _refuse_unrepeatable(
             )
 
 
-def _refuse_slow_patterns(where: str, tree: Node, tokens: Sequence[Token]) -> None:
+def _refuse_slow_patterns(tree: Node, tokens: Sequence[Token]) -> None:
     """Refuse regular expressions with which a long text ends the JVM or takes forever."""
     if not any(t.text.lower().startswith(REGEX_FUNCTIONS) for t in tokens):
         return

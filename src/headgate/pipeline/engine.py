@@ -20,10 +20,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from headgate.encoding import Encoder
 from headgate.errors import HeadgateError
 from headgate.event import Event, Record
+from headgate.formats import load
+from headgate.options import names
 from headgate.pipeline import conditions, sources
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
-from headgate.pipeline.kafka import Topics
+from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Topics
 from headgate.pipeline.lane import (
     ID_HEADER,
     WORK_SCHEMA,
@@ -41,6 +43,8 @@ RECORD_DDL = (
     "key binary, value binary, partition int, topic string, "
     "headers array<struct<key: string, value: binary>>"
 )
+MESSAGE_BYTES = 1_000_000
+"""Rows are joined into messages no longer than this: what a broker takes, unless told otherwise."""
 JUDGED_MESSAGES = 1_000
 """The share of dead letters is judged over at least so many messages, where there are as many."""
 
@@ -218,13 +222,19 @@ class Engine:
             return
         event = Event("watermark", commit_ts=watermark, event_time=(watermark >> 18) * 1000)
         for sink, own in enumerate(parts):
-            encoder = self.encoder(sink, State())
-            records = encoder(event).records
+            records = self.broadcast(sink, event, state.topics)
             for record in records:
                 name = f"watermark-{watermark}"
                 record.headers = (*(record.headers or ()), (ID_HEADER, name.encode()))
             own += self.records(records)
         state.announced = watermark
+
+    def broadcast(self, sink: int, event: Event, topics: list[str]) -> list[Record]:
+        """Messages of an event that is of no table: for a sink of several topics, to each."""
+        records = self.encoder(sink, State())(event).records
+        if self.job.sinks[sink].kind != "kafka" or all(r.topic is not None for r in records):
+            return records
+        return [msgspec.structs.replace(r, topic=topic) for topic in topics for r in records]
 
     def heartbeat(self) -> None:
         """Tell readers of Kafka that the job lives, and how far it is: to its newest change."""
@@ -235,7 +245,7 @@ class Engine:
             event = Event("heartbeat", event_time=self.state.newest, emit_time=now)
             for sink, each in enumerate(self.writers):
                 if self.job.sinks[sink].kind != "file":
-                    records = self.encoder(sink, State())(event).records
+                    records = self.broadcast(sink, event, self.state.topics)
                     each.write(self.state.batch, self.records(records), ())
         finally:
             self.busy.release()
@@ -293,11 +303,16 @@ def with_schema(source: Source, schema: str | None) -> Source:
 
 
 def with_partitions(spark: SparkSession, sink: Sink) -> Sink:
-    """A Kafka sink that knows how many partitions its topic has, so that rows keep theirs."""
-    topic = sink.options.get("topic")
-    if sink.kind != "kafka" or sink.options.get("partition_num") is not None:
+    """A Kafka sink that knows how many partitions its topics have, so that rows keep theirs."""
+    if sink.kind != "kafka":
         return sink
-    if topic is None or "{" in str(topic):
-        return sink
-    number = Topics(spark, sink).partitions(str(topic))
-    return replace(sink, options={**sink.options, "partition_num": number})
+    options = dict(sink.options)
+    if "max_message_bytes" in names(load(sink.format.partition(":")[0]).encoding.options):
+        options.setdefault("max_message_bytes", MESSAGE_BYTES)
+    topic = options.get("topic")
+    if options.get("partition_num") is None:
+        fixed = topic is not None and "{" not in str(topic)
+        options["partition_num"] = (
+            Topics(spark, sink).partitions(str(topic)) if fixed else DEFAULT_PARTITIONS
+        )
+    return replace(sink, options=options)

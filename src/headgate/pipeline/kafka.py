@@ -37,6 +37,14 @@ class Topics:
                     "auto-create-topic=true"
                 )
             partitions = int(self.sink.options.get("partition_num") or DEFAULT_PARTITIONS)
+            for name in wanted:
+                if self.known.get(name, partitions) < partitions and "partition_num" in (
+                    self.sink.options
+                ):
+                    raise UsageError(
+                        f"{self.sink.name}: topic {name} has {self.known[name]} partitions, fewer "
+                        f"than the {partitions} that rows are spread over; set partition-num"
+                    )
             for name in missing:
                 admin.create(name, partitions, self.sink.replication)
                 self.known[name] = partitions

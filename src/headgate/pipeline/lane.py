@@ -22,7 +22,7 @@ from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import Event, Record
 from headgate.formats import decoder
 from headgate.pipeline.identity import comes_before, identity, order
-from headgate.pipeline.job import Job
+from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.ledger import Ledger
 from headgate.pipeline.selection import Selection, SelectionError
 from headgate.pipeline.storage import Storage
@@ -221,6 +221,7 @@ class LanePass:
         self.topics: set[str] = set()
         self.steps: set[int] = set()
         self.dropped_key: bytes | None = None
+        self.left_key: bytes | None = None
 
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages that follow those before."""
@@ -363,8 +364,8 @@ class LanePass:
                 yield from self.meet(entry)
                 continue
             try:
-                if not selection.wants(event):
-                    self.tally.left_out += 1
+                if not selection.wants(event) or self.follows_left_out(entry):
+                    self.leave_out(entry)
                     continue
                 entry.topic = selection.topic_of(event)
                 entry.event = selection.shape(event)
@@ -377,6 +378,24 @@ class LanePass:
                     self.pass_by(self.at)
             chosen.append(entry)
         yield from self.encode(chosen)
+
+    def leave_out(self, entry: Entry) -> None:
+        """Count an event that is not selected; a delete's tombstone is not selected either."""
+        self.tally.left_out += 1
+        event = entry.event
+        deleted = event.kind == "row" and event.op == "delete"
+        self.left_key = self.key_of(entry) if deleted else None
+
+    def follows_left_out(self, entry: Entry) -> bool:
+        """Whether an event is the tombstone of a delete that was left out."""
+        if entry.event.kind != "tombstone" or self.left_key is None:
+            return False
+        return self.key_of(entry) == self.left_key
+
+    def key_of(self, entry: Entry) -> bytes | None:
+        """The key of an event's message."""
+        key: bytes | None = self.batches[entry.batch].column("key")[entry.row].as_py()
+        return key
 
     def is_behind(self, event: Event) -> bool:
         """Whether the next DDL of the schedule comes before a change."""
@@ -446,13 +465,27 @@ class LanePass:
         found: dict[tuple[int, int], tuple[str, str, str]] = {}
         for sink, each in zip(self.worker.job.sinks, outcomes):
             for entry, outcome in zip(entries, each):
-                if outcome.error is not None:
-                    code, said = outcome.error
+                error = outcome.error or self.no_topic(sink, entry, outcome)
+                if error is not None:
+                    code, said = error
                     if len(outcomes) > 1 and entry.event.error is None:
                         said = f"{sink.name}: {said}"
                     where = (entry.batch, entry.row)
                     found.setdefault(where, (code, said, table_name(entry.event)))
         return found
+
+    def no_topic(
+        self, sink: Sink, entry: Entry, outcome: Encoded
+    ) -> tuple[str, str] | None:
+        """What is wrong with a message for Kafka that nothing names a topic for."""
+        if sink.kind != "kafka" or entry.topic is not None or not outcome.records:
+            return None
+        if outcome.records[0].topic is not None:
+            return None
+        if entry.event.kind in ("row", "ddl"):
+            return ("no-topic", "no route names a topic for it; add one, or give the sink a topic")
+        outcome.records = []  # a marker or heartbeat of no table: there is nowhere to send it
+        return None
 
     def letters(self, dead: dict[tuple[int, int], tuple[str, str, str]]) -> pa.RecordBatch:
         """Dead letters: the messages as they were, and why."""

@@ -73,6 +73,8 @@ class State(msgspec.Struct):
     applied_ddl: list[str] = []
     announced: int | None = None
     """The watermark that was last written."""
+    topics: list[str] = []
+    """Where messages were written so far."""
     totals: Totals = msgspec.field(default_factory=Totals)
 
     def knowledge(self, state_uri: str) -> Knowledge:
@@ -88,10 +90,11 @@ class State(msgspec.Struct):
 
     def after(self, batch: int, tallies: Iterable[Tally], ddl: Iterable[Found]) -> State:
         """The state after a batch."""
+        told = list(tallies)
         lanes = {lane.lane: lane for lane in self.lanes}
         totals = msgspec.json.decode(msgspec.json.encode(self.totals), type=Totals)
         newest = self.newest
-        for tally in tallies:
+        for tally in told:
             lanes[tally.lane] = LaneState(tally.lane, tally.ledger, tally.watermark)
             totals.add(tally)
             newest = max(filter(None, (newest, tally.newest)), default=None)
@@ -108,6 +111,7 @@ class State(msgspec.Struct):
             catalogue[-MOST_DDL:],
             applied[-MOST_DDL:],
             self.announced,
+            sorted({*self.topics, *(topic for tally in told for topic in tally.topics)}),
             totals,
         )
 

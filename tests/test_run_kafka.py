@@ -1,0 +1,283 @@
+"""Jobs against a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from kafka_broker import Broker
+from messages import canal
+from pyspark.sql import SparkSession
+from test_run import TSO, ddl, ticdc, watermark
+
+from headgate.codec import decode_message
+from headgate.errors import UsageError
+from headgate.event import Event
+from headgate.files import expand, read
+from headgate.files import Split
+from headgate.formats import MODULES, decoder, load
+from headgate.pipeline.check import checked, described
+from headgate.pipeline.dead_letters import Store
+from headgate.pipeline.lane import ID_HEADER
+from headgate.pipeline.load import job_of
+from headgate.pipeline.run import run
+from headgate.pipeline.status import Status, read as read_status
+
+FEED = Path(__file__).parent.parent / "examples" / "feed"
+DIALECTS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
+
+
+def uri(broker: Broker, topic: str, **parameters: Any) -> str:
+    told = "&".join(f"{name.replace('_', '-')}={value}" for name, value in parameters.items())
+    return f"kafka://{broker.bootstrap}/{topic}?{told}"
+
+
+def once(
+    spark: SparkSession, tmp_path: Path, source: str, *sinks: str, **settings: str
+) -> Status:
+    told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t", **settings}
+    return run(job_of(source, sinks, told), once=True, spark=spark)
+
+
+def feed(dialect: str) -> list[tuple[bytes | None, bytes | None, int | None, None]]:
+    (path,) = FEED.glob(f"{dialect.replace(':', '.')}.*")
+    rows = [row for batch in read(Split(str(path))) for row in batch.to_pylist()]
+    return [(row.get("key"), row["value"], 0, None) for row in rows]
+
+
+def events(dialect: str, records: list[Any]) -> list[Event]:
+    decode = decoder(dialect)
+    found = [e for r in records for e in decode_message(decode, r[2], r[3], None, 1 << 24)]
+    return [e for e in found if e.kind in ("row", "ddl")]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_format_through_kafka_and_back(
+    dialect: str, broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic(f"feed-{dialect.replace(':', '-')}", 1)
+    sent = feed(dialect)
+    broker.produce(topic, sent)
+
+    status = once(
+        spark, tmp_path, uri(broker, topic, protocol=dialect),
+        uri(broker, f"{topic}-out", protocol=dialect, partition_num=2),
+    )  # fmt: skip
+
+    decode = decoder(dialect)
+    told = [e for m in sent for e in decode_message(decode, m[0], m[1], None, 1 << 24)]
+    wanted = [e for e in told if e.kind in ("row", "ddl")]
+    found = events(dialect, broker.consume(f"{topic}-out"))
+    assert rows_of(wanted) == rows_of(found)
+    assert len(sent) == status.totals.messages
+    assert sum(e.kind == "invalid" for e in told) == status.totals.dead_letters
+
+
+def rows_of(found: list[Event]) -> dict[Any, list[Any]]:
+    """What happened to each row, in order; a DDL statement that went to all partitions once."""
+    rows: dict[Any, list[Any]] = {}
+    for event in found:
+        image = event.after or event.before or {}
+        name = (event.database, event.table, image.get("id"))
+        change = (event.op, event.before, event.after, event.ddl)
+        if event.kind == "row" or change not in rows.get(name, ()):
+            rows.setdefault(name, []).append(change)
+    return rows
+
+
+def test_partitions_starting_positions_and_headers(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("many-a", "many-b"):
+        broker.create_topic(name, 2)
+        rows = [canal(table=name, data=[{"id": str(n)}]) for n in range(6)]
+        broker.produce(name, [(None, row, n % 2, [("h", b"1")]) for n, row in enumerate(rows)])
+
+    once(
+        spark, tmp_path, uri(broker, "many-*"),
+        uri(broker, "many.{database}.{table}", protocol="debezium", partition_num=3),
+    )  # fmt: skip
+
+    for name in ("many-a", "many-b"):
+        found = broker.consume(f"many.shop.{name}")
+        assert 6 == len(found)
+        assert len({r[0] for r in found}) > 1
+        assert {("h", b"1")} == {r[4][0] for r in found}
+        ids = {dict(r[4])[ID_HEADER].decode() for r in found}
+        assert {f"{name}-{p}-{o}" for p in range(2) for o in range(3)} == ids
+
+
+def test_a_watermark_goes_to_every_partition_once_all_have_passed_it(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("wm", 2)
+    broker.produce(topic, [(None, ticdc(1, 1), 0, None), (None, watermark(9), 0, None)])
+    sink = uri(
+        broker, "wm-out", protocol="canal-json:ticdc", enable_tidb_extension="true",
+        partition_num=3, partition="index-value",
+    )  # fmt: skip
+    once(spark, tmp_path, uri(broker, topic), sink)
+    assert [] == watermarks(broker, "wm-out")
+
+    broker.produce(topic, [(None, watermark(5), 1, None)])
+    once(spark, tmp_path, uri(broker, topic), sink)
+
+    assert [(p, TSO + 5) for p in range(3)] == watermarks(broker, "wm-out")
+
+
+def watermarks(broker: Broker, topic: str) -> list[tuple[int, int | None]]:
+    decode = decoder("canal-json:ticdc")
+    found = [(r[0], e) for r in broker.consume(topic) for e in decode(r[2], r[3], None)]
+    return [(partition, e.commit_ts) for partition, e in found if e.kind == "watermark"]
+
+
+def test_ddl_goes_to_every_partition_of_open_protocol_between_the_rows(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("barrier", 2)
+    rows = [(None, ticdc(n, n), n % 2, None) for n in range(1, 9)]
+    alter = (None, ddl(10, "ALTER TABLE orders ADD COLUMN x INT"), 0, None)
+    later = [(None, ticdc(n, n + 20), n % 2, None) for n in range(11, 19)]
+    broker.produce(topic, [*rows, alter, *later])
+
+    once(
+        spark, tmp_path, uri(broker, topic),
+        uri(broker, "barrier-out", protocol="open-protocol", partition_num=3,
+            partition="index-value"),
+    )  # fmt: skip
+
+    decode = decoder("open-protocol")
+    for partition in range(3):
+        found = [
+            e for r in broker.consume("barrier-out") if r[0] == partition
+            for e in decode(r[2], r[3], None)
+        ]  # fmt: skip
+        kinds = [e.kind for e in found]
+        at = kinds.index("ddl")
+        assert 1 == kinds.count("ddl")
+        assert all(e.commit_ts < TSO + 10 for e in found[:at])
+        assert all(e.commit_ts > TSO + 10 for e in found[at + 1 :])
+
+
+def test_status_lag_and_metrics_tell_what_is_there(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("lag", 2)
+    good = [(None, canal(table=f"t{n % 3}"), n % 2, None) for n in range(30)]
+    broker.produce(topic, [*good, (None, b"{", 0, None)])
+    source, sink = uri(broker, topic), uri(broker, "lag-out", protocol="maxwell")
+
+    first = once(spark, tmp_path, source, sink)
+    assert (31, 1, 0) == (first.totals.messages, first.totals.dead_letters, first.lag_offsets)
+    assert {f"shop.t{n}": {"insert": 10} for n in range(3)} == first.totals.rows
+    assert first == read_status(str(tmp_path / "state"))
+
+    told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t"}
+    job = job_of(source, (sink,), {**told, "pipeline.metrics": "127.0.0.1:0"})
+    with pytest.raises(UsageError):
+        job_of(source, (sink,), {**told, "pipeline.metrics": "nowhere"})
+    assert job.metrics is not None
+
+
+def test_a_running_job_serves_metrics_takes_replays_and_stops_cleanly(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    from kafka_broker import free_ports
+
+    (port,) = free_ports(1)
+    topic = broker.create_topic("live", 1)
+    broker.produce(topic, [(None, b"{", 0, None), (None, canal(), 0, None)])
+    told = {
+        "pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "live",
+        "pipeline.metrics": f"127.0.0.1:{port}", "pipeline.trigger": "200ms",
+    }  # fmt: skip
+    job = job_of(uri(broker, topic), (uri(broker, "live-out", protocol="maxwell"),), told)
+    running = Thread(target=run, args=(job,), kwargs={"spark": spark})
+    running.start()
+    try:
+        assert "1.0" == metric(port, "headgate_dead_letters_total", "malformed-json")
+        store = Store(str(tmp_path / "state" / "dead-letters"))
+        assert 1 == store.replay(str(tmp_path / "state"))
+        wait_for(lambda: "2.0" == metric(port, "headgate_dead_letters_total", "malformed-json"))
+        broker.produce(topic, [(None, canal(table="late"), 0, None)])
+        wait_for(lambda: "1.0" == metric(port, "headgate_rows_total", "shop.late"))
+        assert "1.0" == metric(port, "headgate_up", "live")
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+        running.join(60)
+    assert not running.is_alive()
+    assert ["orders", "late"] == [json.loads(r[3])["table"] for r in broker.consume("live-out")]
+
+
+def metric(port: int, name: str, label: str) -> str | None:
+    """A figure as Prometheus would scrape it; waits until it is there."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            lines = []
+        for line in lines:
+            if line.startswith(f"{name}{{") and label in line:
+                return line.rpartition(" ")[2]
+        time.sleep(0.3)
+    return None
+
+
+def wait_for(condition: Any) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, "nothing happened within a minute"
+        time.sleep(0.3)
+
+
+def test_check_says_what_the_job_would_do(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("checked", 2)
+    broker.produce(topic, [(None, canal(), 0, None), (None, b"{", 1, None)])
+    told = {"pipeline.checkpoint": str(tmp_path / "state")}
+    job = job_of(uri(broker, topic), (uri(broker, "new", protocol="debezium"),), told)
+
+    lines = list(described(checked(job, None, 100)))
+
+    assert f"  reads topics: {topic} (2 partitions)" in lines
+    assert "  sampled 2 messages: canal-json:canal (1 events)" in lines
+    assert "  table shop.orders: 1 events" in lines
+    assert any("malformed-json" in line for line in lines)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_topic_that_is_not_there_is_named(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = uri(broker, "not-made", protocol="maxwell", auto_create_topic="false")
+    topic = broker.create_topic("source-of-none", 1)
+    broker.produce(topic, [(None, canal(), 0, None)])
+
+    with pytest.raises(UsageError, match="no topic not-made"):
+        once(spark, tmp_path, uri(broker, topic), sink)
+
+
+def test_files_and_kafka_at_once(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    topic = broker.create_topic("both", 1)
+    broker.produce(topic, [(None, canal(), 0, None)])
+
+    once(
+        spark, tmp_path, uri(broker, topic), uri(broker, "both-out", protocol="maxwell"),
+        f"file://{tmp_path}/out?protocol=debezium",
+    )  # fmt: skip
+
+    (found,) = broker.consume("both-out")
+    files = [f for f in expand([str(tmp_path / "out")]) if f.endswith(".parquet")]
+    rows = [row for f in files for row in pq.read_table(f).to_pylist()]
+    assert "insert" == json.loads(found[3])["type"]
+    assert "c" == json.loads(rows[0]["value"])["payload"]["op"]
