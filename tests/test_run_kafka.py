@@ -30,6 +30,8 @@ from headgate.pipeline.run import run
 from headgate.pipeline.status import Status, read as read_status
 
 FEED = Path(__file__).parent.parent / "examples" / "feed"
+TYPED = {"debezium:oms": {"schemas_enable": "true"}}
+"""What a format must be told so that its messages say their types, as those of the feed do."""
 DIALECTS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
 
 
@@ -67,7 +69,7 @@ def test_every_format_through_kafka_and_back(
 
     status = once(
         spark, tmp_path, uri(broker, topic, protocol=dialect),
-        uri(broker, f"{topic}-out", protocol=dialect, partition_num=2),
+        uri(broker, f"{topic}-out", protocol=dialect, partition_num=2, **TYPED.get(dialect, {})),
     )  # fmt: skip
 
     decode = decoder(dialect)

@@ -219,7 +219,8 @@ def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | 
         return None
     keyless = None
     if producer == "kafka" and options.partition_num is not None:
-        keyless = without_keys(options.partition_num)
+        # Not by the row's key, which some of these formats tell of some of a row's changes only.
+        keyless = partitioner("table", options.partition_num, None, "ticdc", False)
 
     def route(event: Event, records: list[Record]) -> list[Record]:
         if len(records) > 1 and producer.startswith("ticdc"):
@@ -237,18 +238,6 @@ def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | 
         ]
 
     return route
-
-
-def without_keys(count: int) -> Callable[[Event], tuple[int | None, ...]]:
-    """Partitions for messages that have no key for Kafka to go by: each row keeps its own.
-
-    >>> row = Event("row", "insert", "shop", "orders", ("id",), after={"id": "1"})
-    >>> without_keys(16)(row) == without_keys(16)(row)
-    True
-    """
-    by_key = partitioner("index-value", count, None, "ticdc", False)
-    by_table = partitioner("table", count, None, "ticdc", False)
-    return lambda event: by_key(event) if event.key else by_table(event)
 
 
 def topic_template(template: str | None) -> Callable[[Event], str | None]:

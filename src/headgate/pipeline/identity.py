@@ -14,7 +14,7 @@ Order = tuple[str, tuple[int, ...]]
 """A kind of order and a place in it; only places of one kind compare."""
 
 ID_BYTES = 16
-_packed = msgspec.msgpack.Encoder().encode
+_packed = msgspec.msgpack.Encoder(enc_hook=str).encode
 
 
 def identity(event: Event) -> bytes | None:
@@ -30,7 +30,7 @@ def identity(event: Event) -> bytes | None:
     (16, None)
     """
     find = PLACES.get(event.format or "")
-    place = find and find(event)
+    place = None if find is None else find(event)
     if place is None:
         return None
     if event.kind == "ddl":
@@ -52,10 +52,18 @@ def _key_values(event: Event) -> list[str | None] | None:
 
 
 def _commit(event: Event) -> Place | None:
-    """TiCDC and OMS: one change per row and commit, so the commit and the key make a place."""
+    """TiCDC: one change per row and commit, so the commit and the key make a place."""
     if event.commit_ts is None or (event.kind == "row" and not event.key):
         return None
     return (str(event.commit_ts),)
+
+
+def _sequence(event: Event) -> Place | None:
+    """OMS: a sequence number, and the change itself, should two of a row ever share a number."""
+    place = _commit(event)
+    if place is None or event.kind != "row":
+        return place
+    return (*place, _packed((event.before, event.after)).hex())
 
 
 def _canal_commit(event: Event) -> Place | None:
@@ -87,19 +95,10 @@ def _transaction(event: Event) -> Place | None:
     return (position["xid"], position.get("xoffset", "last"), str(event.event_time))
 
 
-def _scn(event: Event) -> Place | None:
-    """SharePlex: the commit, and the change's number in the transaction."""
-    position = event.position or {}
-    if event.commit_ts is None or "seq" not in position or "idx" not in position:
-        return None
-    return (str(event.commit_ts), position["seq"], position["idx"], position.get("trans", ""))
-
-
 PLACES: dict[str, Callable[[Event], Place | None]] = {
     "canal-json": _canal_commit,
     "open-protocol": _commit,
-    "oms-default": _commit,
-    "shareplex": _scn,
+    "oms-default": _sequence,
     "debezium": _binlog,
     "debezium-smt": _binlog,
     "maxwell": _transaction,
