@@ -1,4 +1,4 @@
-"""The same shop in 17 dialects, decoded on Spark, converted into each other, shown to agree.
+"""The same shop in 17 dialects: decoded on Spark, converted into each other, run through a job.
 
 `examples/make_feed.py` wrote the messages and, apart from them, the tables as they should be in the
 end. Here every file is detected, all are decoded in one Spark job, each file's changes are folded
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from rich.table import Table
 from rich.text import Text
 
 import headgate
+from examples.job import FEED as JOB_FEED
+from examples.job import Outcome, run_twice
 from examples.ring import START, Hop, around, decoded
 from headgate.cli import verdict_of
 from headgate.files import Split, read
@@ -87,6 +90,8 @@ class Report:
     expected_dead: list[dict[str, Any]] = field(default_factory=list)
     hops: list[Hop] = field(default_factory=list)
     wrong_after_ring: dict[str, int] = field(default_factory=dict)
+    job: Outcome | None = None
+    wrong_after_job: dict[str, int] = field(default_factory=dict)
 
     @property
     def dead_as_expected(self) -> bool:
@@ -103,12 +108,18 @@ class Report:
         """Whether every table of every dialect is the truth, and every dead letter expected."""
         compared = [n for tables in self.wrong.values() for n in tables.values()]
         complete = len(compared) == len(self.files) * len(TABLES) > 0
-        return complete and not any(compared) and self.dead_as_expected and self.ring_agrees
+        same = complete and not any(compared) and self.dead_as_expected
+        return same and self.ring_agrees and self.job_agrees
 
     @property
     def ring_agrees(self) -> bool:
         """Whether the feed that went through every dialect still gives the truth."""
         return not any(self.wrong_after_ring.values())
+
+    @property
+    def job_agrees(self) -> bool:
+        """Whether the job wrote every change once."""
+        return not any(self.wrong_after_job.values())
 
 
 def feed_files(folder: Path) -> list[str]:
@@ -449,6 +460,35 @@ def show_ring(console: Console, report: Report) -> None:
     console.print(Text("   After the ring, ") + Text(", ").join(verdicts) + Text("\n"))
 
 
+def run_job(report: Report, spark: SparkSession, folder: Path) -> None:
+    """Run a job twice on one feed, and compare the tables of what it wrote with the truth."""
+    if JOB_FEED not in report.files:
+        return
+    with tempfile.TemporaryDirectory() as place:
+        report.job = run_twice(spark, folder, Path(place))
+        state = fold(report.job.written).unionByName(read_truth(spark, folder)).cache()
+        for table in TABLES:
+            report.wrong_after_job[table] = differences(by_file(typed(state, table).collect()), 0)
+        state.unpersist()
+
+
+def show_job(console: Console, report: Report) -> None:
+    """What each run of the job did, then whether every change was written once."""
+    if report.job is None:
+        return
+    console.print(f"7. `headgate run`: half of {JOB_FEED}, then all of it again", style="bold")
+    names = ("since the start", "messages", "written", "repeats", "dead letters")
+    table = grid(*names, title="", numbers=names[1:])
+    for name, status in (("first run", report.job.first), ("second run", report.job.second)):
+        totals = status.totals
+        written = sum(n for ops in totals.rows.values() for n in ops.values())
+        counts = (totals.messages, written, totals.repeated, totals.dead_letters)
+        table.add_row(name, *map(str, counts))
+    console.print(table)
+    verdicts = [Text(f"{t}: ") + verdict_text(n) for t, n in report.wrong_after_job.items()]
+    console.print(Text("   What it wrote, as Debezium: ") + Text(", ").join(verdicts) + Text("\n"))
+
+
 def show_verdict(console: Console, report: Report, seconds: float) -> None:
     """What to type next, and the last line."""
     console.print(HINTS, highlight=False, markup=False)
@@ -456,7 +496,7 @@ def show_verdict(console: Console, report: Report, seconds: float) -> None:
     if report.agrees:
         dead = f"the {len(report.dead)} damaged messages are dead letters, with their bytes"
         console.print(
-            f"{said}: all tables agree, also after the ring; {dead} ({seconds:.0f} s)",
+            f"{said}: all tables agree, also after the ring and the job; {dead} ({seconds:.0f} s)",
             style="bold green", highlight=False,
         )  # fmt: skip
         return
@@ -465,6 +505,8 @@ def show_verdict(console: Console, report: Report, seconds: float) -> None:
         console.print(f"{said}: {', '.join(wrong)} disagree", style="bold red")
     if not report.ring_agrees:
         console.print(f"{said}: the tables differ after the ring", style="bold red")
+    if not report.job_agrees:
+        console.print(f"{said}: the tables differ after the job", style="bold red")
     if not report.dead_as_expected:
         console.print(f"{said}: the dead letters are not those of broken.json", style="bold red")
 
@@ -488,11 +530,14 @@ def run(start: Callable[[], SparkSession], console: Console, folder: Path = FEED
         note_dead(report, events, messages)
     with console.status("Spark converts one feed through every dialect …"):
         go_round(report, spark.createDataFrame(messages).coalesce(1), spark, folder)
+    with console.status("A job runs twice …"):
+        run_job(report, spark, folder)
     show_comparison(console, report)
     show_history(console, events, report.files)
     show_values(console, report, events, messages)
     show_dead(console, report)
     show_ring(console, report)
+    show_job(console, report)
     show_verdict(console, report, time.monotonic() - began)
     events.unpersist()
     state.unpersist()

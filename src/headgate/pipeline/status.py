@@ -46,6 +46,7 @@ class Reporter:
         self, name: str, storage: Storage, json_logs: bool = False, out: TextIO | None = None
     ) -> None:
         self.status = Status(name)
+        self.newest: int | None = None
         self.storage, self.json_logs = storage, json_logs
         self.out = out or sys.stderr
         self.live = self.out.isatty() and not json_logs
@@ -65,11 +66,10 @@ class Reporter:
     def note_lag(self, offsets: int | None) -> None:
         """Take in how far behind the job is."""
         self.status.lag_offsets = offsets
-        newest = getattr(self, "newest", None)
-        if offsets == 0:
-            self.status.lag_seconds = 0.0
-        elif newest is not None:
-            self.status.lag_seconds = round(max(0.0, time.time() - newest / 1e6), 3)
+        if not offsets:
+            self.status.lag_seconds = None if offsets is None else 0.0
+        elif self.newest is not None:
+            self.status.lag_seconds = round(max(0.0, time.time() - self.newest / 1e6), 3)
 
     def ended(self, state: str, reason: str | None = None) -> None:
         """Say how the job ended."""
