@@ -1,4 +1,4 @@
-"""The demo's job: half a feed, then the whole feed again, as a producer that was restarted sends it.
+"""The demo's job: half a feed, then all of it, as a producer that was restarted sends it.
 
 The job runs twice on directories that stand in for topics. The second run finds every message of
 the first half once more, and recognises it.

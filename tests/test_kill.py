@@ -18,7 +18,7 @@ from test_run import TSO, ticdc
 
 from headgate.files import expand, read, splits
 from headgate.formats import decoder
-from headgate.pipeline.lane import ID_HEADER
+from headgate.pipeline.headers import ID_HEADER
 
 KILLS = int(os.environ.get("HEADGATE_KILLS", "20"))
 SEED = int(os.environ.get("HEADGATE_SEED", "4"))

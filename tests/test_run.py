@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,11 @@ from headgate.files import expand, read, splits
 from headgate.formats import decoder
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import TooManyInvalid
-from headgate.pipeline.lane import ID_HEADER
+from headgate.pipeline.headers import ID_HEADER
 from headgate.pipeline.load import load_job
 from headgate.pipeline.run import run
-from headgate.pipeline.status import Status, read as read_status
+from headgate.pipeline.status import Status
+from headgate.pipeline.status import read as read_status
 
 TSO = 449_000_000_000_000_000
 
@@ -95,8 +95,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, spark: SparkSession) -> Iterator[Bench]:
-    yield Bench(tmp_path, spark)
+def bench(tmp_path: Path, spark: SparkSession) -> Bench:
+    return Bench(tmp_path, spark)
 
 
 def test_messages_come_out_in_another_format_with_names_to_know_them_by(bench: Bench) -> None:
@@ -105,7 +105,9 @@ def test_messages_come_out_in_another_format_with_names_to_know_them_by(bench: B
     status = bench.run("debezium&topic=cdc.{table}")
 
     found = bench.messages()
-    assert ["c", "d", None] == [m["value"] and json.loads(m["value"])["payload"]["op"] for m in found]
+    assert ["c", "d", None] == [
+        m["value"] and json.loads(m["value"])["payload"]["op"] for m in found
+    ]
     assert ["cdc.orders"] * 3 == [m["topic"] for m in found]
     names = [{h["key"]: h["value"] for h in m["headers"]}[ID_HEADER] for m in found]
     assert [b"a.jsonl:0", b"a.jsonl:1", b"a.jsonl:1.1"] == names
@@ -211,7 +213,11 @@ def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
     store = Store(str(bench.root / "state" / "dead-letters"))
 
     (letter,) = store.letters()
-    assert (b"{", "malformed-json", "a.jsonl:1") == (letter["value"], letter["code"], letter["place"])
+    assert (b"{", "malformed-json", "a.jsonl:1") == (
+        letter["value"],
+        letter["code"],
+        letter["place"],
+    )
     assert {"": {"malformed-json": 1}} == first.totals.dead
     assert 2 == len(bench.events())
 
@@ -358,4 +364,3 @@ def test_the_state_of_a_lost_batch_is_missed(bench: Bench) -> None:
 
     with pytest.raises(UsageError, match="restore the checkpoint"):
         bench.run()
-

@@ -19,15 +19,15 @@ from test_run import TSO, ddl, ticdc, watermark
 from headgate.codec import decode_message
 from headgate.errors import UsageError
 from headgate.event import Event
-from headgate.files import expand, read
-from headgate.files import Split
+from headgate.files import Split, expand, read
 from headgate.formats import MODULES, decoder, load
 from headgate.pipeline.check import checked, described
 from headgate.pipeline.dead_letters import Store
-from headgate.pipeline.lane import ID_HEADER
+from headgate.pipeline.headers import ID_HEADER
 from headgate.pipeline.load import job_of
 from headgate.pipeline.run import run
-from headgate.pipeline.status import Status, read as read_status
+from headgate.pipeline.status import Status
+from headgate.pipeline.status import read as read_status
 
 FEED = Path(__file__).parent.parent / "examples" / "feed"
 TYPED = {"debezium:oms": {"schemas_enable": "true"}}
@@ -40,9 +40,7 @@ def uri(broker: Broker, topic: str, **parameters: Any) -> str:
     return f"kafka://{broker.bootstrap}/{topic}?{told}"
 
 
-def once(
-    spark: SparkSession, tmp_path: Path, source: str, *sinks: str, **settings: str
-) -> Status:
+def once(spark: SparkSession, tmp_path: Path, source: str, *sinks: str, **settings: str) -> Status:
     told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t", **settings}
     return run(job_of(source, sinks, told), once=True, spark=spark)
 

@@ -67,9 +67,7 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     }
 
 
-def sampled(
-    spark: SparkSession, job: Job, sample: int
-) -> tuple[dict[str, Any], list[Message]]:
+def sampled(spark: SparkSession, job: Job, sample: int) -> tuple[dict[str, Any], list[Message]]:
     """What the source has, and its first messages."""
     source = job.source
     if source.kind == "stdin":

@@ -17,7 +17,9 @@ BYTES_SHOWN = 2_000
 
 job_argument = click.argument("job", required=False, type=click.Path(dir_okay=False))
 from_flag = click.option("--from", "source", metavar="URI", help="The source, without a job file.")
-to_flag = click.option("--to", "sinks", multiple=True, metavar="URI", help="A sink; again for more.")
+to_flag = click.option(
+    "--to", "sinks", multiple=True, metavar="URI", help="A sink; again for more."
+)
 set_flag = click.option(
     "--set", "settings", multiple=True, metavar="K=V", help="Override a value of the job file."
 )
@@ -148,7 +150,7 @@ def show(store: str, number: int, raw: bool) -> None:
     if letter is None:
         raise UsageError(f"no letter {number} in {store}; `headgate dead-letters list` lists them")
     if raw:
-        click.get_binary_stream("stdout").write(letter["value"] or b"")
+        click.echo(letter["value"] or b"", nl=False)
         return
     for name, value in letter.items():
         click.echo(f"{name}: {_readable(value)}")

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from headgate.errors import UsageError, shown
-from headgate.pipeline.lane import LETTER_SCHEMA
+from headgate.pipeline.lane import LETTER_COLUMNS
 from headgate.pipeline.sinks import OWNER
 from headgate.pipeline.sources import INBOX
 from headgate.pipeline.state import IDENTITY
@@ -90,7 +90,7 @@ class Store:
 def table_of(storage: Storage, folder: str) -> pa.Table:
     """The letters of one batch."""
     files = ds.dataset(storage.path(folder), filesystem=storage.fs, format="parquet")
-    return files.to_table(columns=LETTER_SCHEMA.names).cast(LETTER_SCHEMA)
+    return files.to_table(columns=list(LETTER_COLUMNS))
 
 
 def redacted(letters: pa.Table) -> bool:

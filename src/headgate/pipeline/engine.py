@@ -1,7 +1,7 @@
 """The walk: messages of a batch, a pass over its lanes, dead letters aside, sinks, then the state.
 
-Spark calls `process` for each micro-batch. A batch is repeated with the same messages after a crash;
-everything here gives the same result then, and a state is written only when all sinks have theirs.
+Spark calls `process` for each micro-batch. After a crash it repeats a batch with the same messages;
+everything here gives the same result then, and a state is written when all sinks have theirs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import msgspec
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -23,11 +24,12 @@ from headgate.event import Event, Record
 from headgate.formats import load
 from headgate.options import names
 from headgate.pipeline import conditions, sources
+from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE, WITH_ID
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
-from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Topics
+from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Admin, Topics
 from headgate.pipeline.lane import (
-    ID_HEADER,
+    LETTER_COLUMNS,
     WORK_SCHEMA,
     Found,
     Knowledge,
@@ -39,10 +41,7 @@ from headgate.pipeline.sinks import RECORD_COLUMNS, FileWriter, Writer, writer
 from headgate.pipeline.state import State, States
 from headgate.pipeline.storage import Storage
 
-RECORD_DDL = (
-    "key binary, value binary, partition int, topic string, "
-    "headers array<struct<key: string, value: binary>>"
-)
+RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
 MESSAGE_BYTES = 1_000_000
 """Rows are joined into messages no longer than this: what a broker takes, unless told otherwise."""
 JUDGED_MESSAGES = 1_000
@@ -50,7 +49,7 @@ JUDGED_MESSAGES = 1_000
 
 
 class TooManyInvalid(HeadgateError):
-    """More messages than `max_invalid` allows cannot be processed; the job stops before the batch."""
+    """More messages than `max_invalid` allows cannot be processed: the batch is not written."""
 
 
 class Engine:
@@ -58,6 +57,8 @@ class Engine:
 
     def __init__(self, spark: SparkSession, job: Job) -> None:
         self.spark = spark
+        if job.source.kind == "kafka":
+            reach(spark, job)
         self.storage = Storage(f"{job.checkpoint}/headgate")
         self.spark_checkpoint = Storage(f"{job.checkpoint}/query")
         self.storage.make_folder(sources.INBOX)
@@ -99,7 +100,7 @@ class Engine:
                     work, found, ddl = self.worked(messages, state)
                     held.append(work)
                     if any(tally.dead for tally in found):
-                        letters.append(work.where("letter IS NOT NULL").select("letter.*"))
+                        letters.append(letters_of(work))
                     for sink in range(len(self.job.sinks)):
                         parts[sink] += self.parts(sink, work, found, ddl, state)
                     state = state.after(number, found, ddl)
@@ -113,7 +114,7 @@ class Engine:
                     each.write(number, own, topics)
             finally:
                 for work in held:
-                    work.unpersist()
+                    release(work)
             state.batch = number
             self.states.write(state)
             self.state = state
@@ -126,14 +127,14 @@ class Engine:
         knowledge = state.knowledge(self.storage.uri)
         while True:
             told = self.judged_rows(messages)
-            work = told.mapInArrow(
-                passing(self.job, knowledge), from_arrow_schema(WORK_SCHEMA)
-            ).persist()
+            work = kept(
+                told.mapInArrow(passing(self.job, knowledge), from_arrow_schema(WORK_SCHEMA))
+            )
             try:
                 tallies = tallies_of(work)
                 more = self.more(knowledge, tallies)
             except BaseException:
-                work.unpersist()
+                release(work)
                 raise
             if more is None:
                 refused = {f.id for tally in tallies for f in tally.ddl if not f.wanted}
@@ -141,7 +142,7 @@ class Engine:
                     Found(f.event, f.id, f.id not in refused, f.topic) for f in knowledge.schedule
                 ]
                 return work, tallies, ddl
-            work.unpersist()
+            release(work)
             knowledge = more
 
     def judged_rows(self, messages: DataFrame) -> DataFrame:
@@ -186,7 +187,7 @@ class Engine:
                 found += self.records(waiting)
                 waiting = []
                 chosen = rows.where(F.col("step") == step) if len(ddl) else rows
-                found.append(chosen.select(*RECORD_COLUMNS))
+                found.append(chosen.withColumn("headers", F.expr(WITH_ID)).select(*RECORD_COLUMNS))
             if step < len(ddl):
                 waiting += self.encoded(encoder, ddl[step])
         return found + self.records(waiting)
@@ -278,10 +279,39 @@ class Engine:
         self.judged = window
 
 
+def reach(spark: SparkSession, job: Job) -> None:
+    """Refuse a source that does not answer; Spark would try for minutes before it says so."""
+    with Admin(spark._jvm, job.source.kafka, job.source.name) as admin:
+        admin.names()
+
+
+def kept(work: DataFrame) -> DataFrame:
+    """The rows of a pass, held while its sinks are written.
+
+    As they are, not as a columnar cache, which would cost as much as writing them to Kafka. On a
+    cluster in two places, because they cannot be made again when an executor is lost.
+    """
+    context = work.sparkSession.sparkContext
+    alone = str(context.master).startswith("local")
+    level = StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
+    return work.localCheckpoint(eager=True, storageLevel=level)
+
+
+def release(work: DataFrame) -> None:
+    """Let go of what `kept` holds."""
+    work._jdf.queryExecution().analyzed().rdd().unpersist(False)
+
+
 def tallies_of(work: DataFrame) -> list[Tally]:
     """What the lanes tell: one small row each."""
     rows = work.where("tally IS NOT NULL").select("tally").collect()
     return [msgspec.json.decode(bytes(row.tally), type=Tally) for row in rows]
+
+
+def letters_of(work: DataFrame) -> DataFrame:
+    """The dead letters of a pass."""
+    letters = work.where("code IS NOT NULL").withColumn("headers", F.expr(FROM_TEXT))
+    return letters.select(*LETTER_COLUMNS)
 
 
 def scheduled(found: list[Found]) -> tuple[Found, ...]:

@@ -18,7 +18,7 @@ _packed = msgspec.msgpack.Encoder(enc_hook=str).encode
 
 
 def identity(event: Event) -> bytes | None:
-    """Sixteen bytes that every copy of a change has and no other change; None where it has no place.
+    """Sixteen bytes that a change and its copies have, and no other; None where it has no place.
 
     Losing a change is worse than writing it twice: what could be two changes is not called one.
     A table without a key may hold equal rows, so its rows are known by nothing but a place of
@@ -134,7 +134,6 @@ def comes_before(earlier: Event, later: Event) -> bool | None:
     one, other = order(earlier), order(later)
     if one is not None and other is not None and one[0] == other[0]:
         return one[1] < other[1]
-    if earlier.event_time is not None and later.event_time is not None:
-        if earlier.event_time != later.event_time:
-            return earlier.event_time < later.event_time
-    return None
+    if earlier.event_time is None or later.event_time is None:
+        return None
+    return None if earlier.event_time == later.event_time else earlier.event_time < later.event_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from headgate.errors import UsageError
@@ -64,8 +64,8 @@ class Admin:
         for key, value in options.items():
             if key.startswith("kafka."):
                 properties.put(key.removeprefix("kafka."), value)
-        properties.put("default.api.timeout.ms", "15000")
-        properties.put("request.timeout.ms", "10000")
+        properties.put("default.api.timeout.ms", "10000")
+        properties.put("request.timeout.ms", "8000")
         try:
             self.client = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
         except Py4JJavaError as error:

@@ -17,10 +17,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import HEADERS, bounded, decode_columns, most_bytes_of
+from headgate.arrow import bounded, decode_columns, most_bytes_of
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import Event, Record
 from headgate.formats import decoder
+from headgate.pipeline.headers import ID_HEADER, from_text, to_text
 from headgate.pipeline.identity import comes_before, identity, order
 from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.ledger import Ledger
@@ -28,42 +29,38 @@ from headgate.pipeline.selection import Selection, SelectionError
 from headgate.pipeline.storage import Storage
 from headgate.spark import fast_worker
 
-ID_HEADER = "headgate-id"
 KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
 """What is said of a change by a row condition (conditions.py); else a dead letter's reason."""
 TIME = pa.timestamp("us", tz="UTC")
-LETTER_SCHEMA = pa.schema(
+WORK_SCHEMA = pa.schema(
     [
+        ("sink", pa.int32()),
+        ("step", pa.int32()),
+        ("id", pa.string()),
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp", TIME),
-        ("headers", HEADERS),
+        ("headers", pa.string()),
         ("place", pa.string()),
         ("code", pa.string()),
         ("message", pa.string()),
         ("table", pa.string()),
-    ]
-)
-"""A dead letter: the message as it was, in Kafka's columns, why, and of which table it seems."""
-WORK_SCHEMA = pa.schema(
-    [
-        ("sink", pa.int32()),
-        ("step", pa.int32()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("partition", pa.int32()),
-        ("topic", pa.string()),
-        ("headers", HEADERS),
-        ("letter", pa.struct(list(LETTER_SCHEMA))),
         ("tally", pa.binary()),
     ]
 )
-"""A row is a message for a sink, a dead letter, or, at the end of a lane, its tally."""
+"""A row is a message for a sink, a dead letter (it has a code), or at a lane's end its tally."""
+LETTER_COLUMNS = (
+    "key", "value", "topic", "partition", "offset", "timestamp", "headers", "place", "code",
+    "message", "table",
+)  # fmt: skip
+"""A dead letter: the message as it was, in Kafka's columns, why, and of which table it seems."""
 
 Lane = tuple[str | None, int | None]
+Named = tuple[list[Record], list[str], list["str | None"]]
+"""Messages, what each is known by, and its headers as text."""
 
 
 class Found(msgspec.Struct):
@@ -213,7 +210,7 @@ class LanePass:
         self.sorted = lane in told.disordered
         self.held: list[Entry] = []
         self.batches: list[pa.RecordBatch] = []
-        self.headers: list[pa.Array | None] = []
+        self.headers: list[list[str | None] | None] = []
         self.last: dict[tuple[str | None, str | None], Any] = {}
         self.counts: Counter[tuple[str | None, str | None, str]] = Counter()
         self.lost: Counter[tuple[str, ...]] = Counter()
@@ -230,7 +227,7 @@ class LanePass:
         self.tally.messages += messages.num_rows
         self.batches.append(messages)
         headers = messages.column("headers")
-        self.headers.append(None if headers.null_count == len(headers) else headers)
+        self.headers.append(None if headers.null_count == len(headers) else headers.to_pylist())
         entries = self.fresh(events, counts, messages)
         if self.sorted:
             self.held += entries
@@ -292,10 +289,11 @@ class LanePass:
                     continue
                 applied[id_] = event.event_time or 0
                 self.look_at_order(event)
-            elif kind == "tombstone" and self.dropped_key is not None:
-                if keys[row].as_py() == self.dropped_key:  # it belongs to a delete that was a repeat
-                    self.tally.repeated += 1
+            elif self.dropped_key is not None and kind == "tombstone":
+                if keys[row].as_py() == self.dropped_key:
+                    self.tally.repeated += 1  # it belongs to a delete that was a repeat
                     continue
+                self.dropped_key = None
             self.dropped_key = None
             if verdict == DROP:
                 self.tally.left_out += 1
@@ -474,9 +472,7 @@ class LanePass:
                     found.setdefault(where, (code, said, table_name(entry.event)))
         return found
 
-    def no_topic(
-        self, sink: Sink, entry: Entry, outcome: Encoded
-    ) -> tuple[str, str] | None:
+    def no_topic(self, sink: Sink, entry: Entry, outcome: Encoded) -> tuple[str, str] | None:
         """What is wrong with a message for Kafka that nothing names a topic for."""
         if sink.kind != "kafka" or entry.topic is not None or not outcome.records:
             return None
@@ -497,11 +493,9 @@ class LanePass:
             letters.append({**message, "code": code, "message": said, "table": table})
             self.dead[table, code] += 1
             self.tally.example = self.tally.example or (code, said)
-        return work_rows(letter=letters)
+        return work_rows(**{name: [each[name] for each in letters] for name in LETTER_COLUMNS})
 
-    def messages(
-        self, sink: int, entries: list[Entry], outcomes: list[Encoded]
-    ) -> pa.RecordBatch:
+    def messages(self, sink: int, entries: list[Entry], outcomes: list[Encoded]) -> pa.RecordBatch:
         """The messages of encoded events for one sink."""
         encoder = self.encoders[sink]
         lost = self.lost
@@ -509,40 +503,41 @@ class LanePass:
             if outcome.lost:
                 lost[tuple(outcome.lost)] += 1
         if encoder.packer is None:
-            records, headers = self.named(entries, outcomes)
+            records, names, headers = self.named(entries, outcomes)
         else:
-            records, headers = self.packed(encoder, entries, outcomes)
+            records, names, headers = self.packed(encoder, entries, outcomes)
         self.topics.update({r.topic for r in records if r.topic is not None})
         return work_rows(
             sink=pa.array([sink] * len(records), pa.int32()),
             step=pa.array([self.at] * len(records), pa.int32()),
+            id=pa.array(names, pa.string()),
             key=pa.array([r.key for r in records], pa.binary()),
             value=pa.array([r.value for r in records], pa.binary()),
             partition=pa.array([r.partition for r in records], pa.int32()),
             topic=pa.array([r.topic for r in records], pa.string()),
-            headers=headers,
+            headers=pa.array(headers, pa.string()) if any(headers) else None,
         )
 
-    def named(
-        self, entries: list[Entry], outcomes: list[Encoded]
-    ) -> tuple[list[Record], pa.Array]:
-        """Messages, and their headers: those that came along, the format's own, the name."""
+    def named(self, entries: list[Entry], outcomes: list[Encoded]) -> Named:
+        """Messages with what they are known by, and the headers that came or are the format's."""
         records: list[Record] = []
         names: list[str] = []
-        more: list[tuple[tuple[str, bytes], ...]] = []
+        headers: list[str | None] = []
         for entry, outcome in zip(entries, outcomes):
-            carried = self.carried(entry)
+            came = self.headers[entry.batch]
+            carried = None if came is None else came[entry.row]
             for n, record in enumerate(outcome.records):
                 if entry.topic is not None:
                     record.topic = entry.topic
                 records.append(record)
                 names.append(f"{entry.name}.{n}" if n else entry.name)
-                more.append((*carried, *record.headers) if record.headers else carried)
-        return records, header_lists(more, names)
+                if carried or record.headers:
+                    headers.append(to_text((*from_text(carried), *(record.headers or ()))))
+                else:
+                    headers.append(None)
+        return records, names, headers
 
-    def packed(
-        self, encoder: Encoder, entries: list[Entry], outcomes: list[Encoded]
-    ) -> tuple[list[Record], pa.Array]:
+    def packed(self, encoder: Encoder, entries: list[Entry], outcomes: list[Encoded]) -> Named:
         """Rows joined into messages; a message has the name of its first row."""
         for entry, outcome in zip(entries, outcomes):
             for n, record in enumerate(outcome.records):
@@ -552,15 +547,7 @@ class LanePass:
                 record.headers = ((ID_HEADER, name.encode()),)
         records, _ = packed(encoder, [e.event for e in entries], outcomes)
         names = [dict(record.headers or ())[ID_HEADER].decode() for record in records]
-        return records, header_lists([()] * len(records), names)
-
-    def carried(self, entry: Entry) -> tuple[tuple[str, bytes], ...]:
-        """The headers that came with the message."""
-        column = self.headers[entry.batch]
-        if column is None:
-            return ()
-        found = column[entry.row].as_py() or ()
-        return tuple((h["key"], h["value"]) for h in found if h["key"] != ID_HEADER)
+        return records, names, [None] * len(records)
 
 
 def refused_event(event: Event, error: SelectionError) -> Event:
@@ -593,29 +580,6 @@ def add_count(counts: dict[str, dict[str, int]], table: str, what: str, n: int) 
     """Add to a count of a table."""
     own = counts.setdefault(table, {})
     own[what] = own.get(what, 0) + n
-
-
-def header_lists(
-    found: Sequence[tuple[tuple[str, bytes], ...]], ids: list[str]
-) -> pa.Array:
-    """Headers, each list with the message's name at its end; built from flat lists."""
-    if any(found):
-        names: list[str] = []
-        values: list[bytes] = []
-        offsets = [0]
-        for headers, id_ in zip(found, ids):
-            for name, value in headers:
-                names.append(name)
-                values.append(value)
-            names.append(ID_HEADER)
-            values.append(id_.encode())
-            offsets.append(len(names))
-        flat = [pa.array(names, pa.string()), pa.array(values, pa.binary())]
-    else:
-        offsets = list(range(len(ids) + 1))
-        flat = [pa.array([ID_HEADER] * len(ids), pa.string()), pa.array(ids).cast(pa.binary())]
-    pairs = pa.StructArray.from_arrays(flat, fields=list(HEADERS.value_type))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs, type=HEADERS)
 
 
 def work_rows(**columns: Any) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Where a job's messages go: files, Kafka, the console. Writing a batch twice is writing it once."""
+"""Where a job's messages go: files, Kafka, the console."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate.arrow import HEADERS
 from headgate.cluster import over_splits
 from headgate.files import Split, read, splits
+from headgate.pipeline import headers
 from headgate.pipeline.job import Source
 from headgate.pipeline.lane import TIME, Lane
 from headgate.pipeline.storage import Storage
@@ -28,13 +28,12 @@ MESSAGE_SCHEMA = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp", TIME),
-        ("headers", HEADERS),
+        ("headers", pa.string()),
         ("place", pa.string()),
     ]
 )
-"""Kafka's columns; `place` is the file and line of a message that has no coordinates."""
+"""Kafka's columns, headers as text; `place` is the file and line where there are no coordinates."""
 NAMES = MESSAGE_SCHEMA.names
-_FILE = pa.schema([("inbox", pa.bool_()), ("path", pa.string()), ("modified", TIME)])
 INBOX = "inbox"
 """The folder of a job's state from which dead letters come back."""
 
@@ -50,7 +49,8 @@ def stream(spark: SparkSession, source: Source, inbox: str, limit: int | None) -
     )  # fmt: skip
     if source.kind == "kafka":
         first = kafka(spark, source, limit).select(
-            *NAMES[:-1],
+            *NAMES[:-2],
+            F.expr(headers.TO_TEXT).alias("headers"),
             F.lit(None).cast("string").alias("place"),
             F.lit(False).alias("inbox"),
             F.lit(None).cast("string").alias("path"),
@@ -183,6 +183,8 @@ def placed(
         given["partition"] = pa.nulls(rows, pa.int32())
     if "topic" not in given or given["topic"].null_count == rows:
         given["topic"] = pa.array([topic] * rows, pa.string())
+    if "headers" in given:
+        given["headers"] = headers.texts(given["headers"])
     given["part"] = pa.array([part] * rows, pa.int32())
     given["at"] = pa.array(range(first, first + rows), pa.int64())
     schema = pa.schema([*MESSAGE_SCHEMA, ("part", pa.int32()), ("at", pa.int64())])

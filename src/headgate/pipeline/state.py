@@ -1,4 +1,4 @@
-"""What a job knows from one batch to the next: one small file per batch, written when it is done."""
+"""What a job knows from one batch to the next: a small file per batch, written when it is done."""
 
 from __future__ import annotations
 

@@ -1,0 +1,70 @@
+"""Headers on their way to a worker and back: as text, because Arrow's nested columns are slow.
+
+A list of structs costs more than all other columns of a message together, also where it is null,
+as it mostly is. As JSON, with values in base64, it costs nothing then.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+
+import msgspec
+import pyarrow as pa
+
+ID_HEADER = "headgate-id"
+Headers = tuple[tuple[str, "bytes | None"], ...]
+TYPE = "array<struct<key: string, value: binary>>"
+TO_TEXT = "CASE WHEN size(headers) > 0 THEN to_json(headers) END"
+"""Spark's expression for headers as text."""
+FROM_TEXT = f"from_json(headers, '{TYPE}')"
+WITH_ID = f"""
+    CASE WHEN id IS NULL THEN {FROM_TEXT}
+         WHEN headers IS NULL
+         THEN array(named_struct('key', '{ID_HEADER}', 'value', CAST(id AS BINARY)))
+         ELSE concat({FROM_TEXT},
+                     array(named_struct('key', '{ID_HEADER}', 'value', CAST(id AS BINARY))))
+    END
+"""
+"""Spark's expression for the headers of a message, its name at the end."""
+
+
+class _Header(msgspec.Struct):
+    key: str
+    value: str | None = None
+
+
+_read = msgspec.json.Decoder(list[_Header]).decode
+
+
+def from_text(text: str | None) -> Headers:
+    """Headers from text; a name that an earlier job gave is left out.
+
+    >>> from_text('[{"key":"trace","value":"AQ=="}]')
+    (('trace', b'\\x01'),)
+    """
+    if text is None:
+        return ()
+    return tuple(
+        (h.key, None if h.value is None else b64decode(h.value))
+        for h in _read(text)
+        if h.key != ID_HEADER
+    )
+
+
+def to_text(headers: Iterable[tuple[str, bytes | None]]) -> str | None:
+    """Headers as text, as Spark writes and reads them.
+
+    >>> to_text([("trace", b"\\x01")]), to_text([])
+    ('[{"key":"trace","value":"AQ=="}]', None)
+    """
+    found = [_Header(k, None if v is None else b64encode(v).decode()) for k, v in headers]
+    return msgspec.json.encode(found).decode() if found else None
+
+
+def texts(column: pa.Array) -> pa.Array:
+    """A column of headers as text."""
+    if column.null_count == len(column):
+        return pa.nulls(len(column), pa.string())
+    told = ([(h["key"], h["value"]) for h in found or ()] for found in column.to_pylist())
+    return pa.array(map(to_text, told), pa.string(), size=len(column))

@@ -1,0 +1,208 @@
+"""The commands of jobs, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from click.testing import CliRunner, Result
+from messages import canal
+from pyspark.sql import SparkSession
+
+from headgate.cli import cli
+from headgate.errors import UsageError
+
+SECRET = "canary-5f1d"
+
+
+def headgate(*words: str, text: bytes | None = None) -> Result:
+    return CliRunner().invoke(cli, words, input=text)
+
+
+def lines_in(folder: Path) -> list[dict[str, Any]]:
+    files = sorted(folder.rglob("*.txt"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        "source: {uri: 'file:in'}\n"
+        "sink: {uri: 'file:out?protocol=maxwell&as=lines'}\n"
+        "pipeline: {name: shop, checkpoint: ./state, dead_letters: ./dead}\n"
+    )
+    return path
+
+
+def test_run_status_and_dead_letters(spark: SparkSession, job: Path) -> None:
+    (job.parent / "in" / "a.jsonl").write_bytes(canal() + b"\n[1]\n" + canal(table="b") + b"\n")
+    dead = str(job.parent / "dead")
+
+    ran = headgate("run", str(job), "--once")
+
+    assert 0 == ran.exit_code, ran.output
+    assert ["orders", "b"] == [m["table"] for m in lines_in(job.parent / "out")]
+    status = json.loads(headgate("status", str(job), "--json").output)
+    assert ("stopped", 3) == (status["state"], status["totals"]["messages"])
+    told = headgate("status", str(job.parent / "state")).output.splitlines()
+    assert "shop: stopped, batch 0" == told[0][:22]
+    assert ["  (no table): 1 dead (wrong-type)", "  shop.b: 1 insert"] == told[1:3]
+
+    listed = headgate("dead-letters", "list", dead).output
+    assert listed.startswith("1  a.jsonl:1  wrong-type  ")
+    assert "value: [1]" in headgate("dead-letters", "show", dead, "1").output
+    assert b"[1]" == headgate("dead-letters", "show", dead, "1", "--raw").stdout_bytes
+    wrong = headgate("dead-letters", "show", dead, "2")
+    assert isinstance(wrong.exception, UsageError)
+
+    assert "1 dead letters" in headgate("dead-letters", "replay", dead, "--job", str(job)).output
+    assert "no dead letters\n" == headgate("dead-letters", "list", dead).output
+    assert 0 == headgate("run", str(job), "--once").exit_code
+    assert 1 == len(headgate("dead-letters", "list", dead, "--json").output.splitlines())
+
+
+def test_standard_input_and_the_console(spark: SparkSession, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "headgate", "run", "--from", "-", "--to",
+         "console:?protocol=maxwell", "--set", f"pipeline.checkpoint={tmp_path}/state", "--json-logs", "--master", "local[1]"],
+        input=canal() + b"\n", capture_output=True,
+    )  # fmt: skip
+
+    assert 0 == ran.returncode, ran.stderr.decode()
+    assert ["insert"] == [json.loads(line)["type"] for line in ran.stdout.splitlines()]
+    logs = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith(b"{")]
+    assert ["batch", "stopped"] == [line["event"] for line in logs]
+    assert 1 == logs[0]["messages"]
+
+
+def test_sigterm_stops_a_job_cleanly_and_it_resumes(job: Path) -> None:
+    (job.parent / "in" / "a.jsonl").write_bytes(canal() + b"\n")
+    command = [sys.executable, "-m", "headgate", "run", str(job), "--master", "local[1]"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        until = time.monotonic() + 120
+        while not lines_in(job.parent / "out") and time.monotonic() < until:
+            time.sleep(0.1)
+        running.send_signal(signal.SIGTERM)
+        assert 0 == running.wait(60)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+
+    assert "stopped" == json.loads(headgate("status", str(job), "--json").output)["state"]
+    assert running.stderr is not None
+    assert b"Traceback" not in running.stderr.read()
+    assert 1 == len(lines_in(job.parent / "out"))
+
+
+def test_a_wrong_job_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("source: {uri: 'file:in'}\nsink: {uri: 'file:out?protocol=maxwel'}\n")
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "headgate", "run", str(path)], capture_output=True, text=True
+    )
+
+    assert 2 == ran.returncode
+    assert re.search(r"job.yaml:2: .*did you mean 'maxwell'", ran.stderr)
+
+
+def test_secrets_are_in_no_output_checkpoint_or_plan(spark: SparkSession, tmp_path: Path) -> None:
+    uri = f"kafka://127.0.0.1:1/t?protocol=maxwell&sasl-user=me&sasl-password={SECRET}"
+    told = ("--set", f"pipeline.checkpoint={tmp_path}/state")
+
+    for words in (("run", "--once"), ("check",)):
+        ran = headgate(
+            *words, "--from", uri, "--to", f"file://{tmp_path}/out?protocol=maxwell", *told
+        )
+        assert ran.exit_code
+        assert SECRET not in ran.output + repr(ran.exception)
+
+    for folder, _, files in os.walk(tmp_path):
+        for name in files:
+            assert SECRET.encode() not in (Path(folder) / name).read_bytes(), name
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """A standalone master with two workers on loopback."""
+    from kafka_broker import free_ports
+
+    home = Path(pyspark.__file__).parent
+    port, *ui = free_ports(4)
+    spark_class = [str(home / "bin" / "spark-class"), "org.apache.spark.deploy"]
+    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    address = f"spark://127.0.0.1:{port}"
+    master = [
+        "master.Master",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--webui-port",
+        str(ui[0]),
+    ]
+    worker = ["worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g", address]
+    started = []
+    try:
+        for words in (
+            master,
+            [*worker, "--webui-port", str(ui[1])],
+            [*worker, "--webui-port", str(ui[2])],
+        ):
+            command = [spark_class[0], f"{spark_class[1]}.{words[0]}", *words[1:]]
+            started.append(
+                subprocess.Popen(
+                    command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            )  # fmt: skip
+        yield address
+    finally:
+        for process in started:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def test_a_cluster_with_two_workers_by_master_and_by_spark_submit(job: Path) -> None:
+    folder = job.parent / "in"
+    (folder / "a.jsonl").write_bytes(b"\n".join(canal(table=f"t{n}") for n in range(50)))
+    with cluster() as master:
+        by_master = [
+            sys.executable,
+            "-m",
+            "headgate",
+            "run",
+            str(job),
+            "--once",
+            "--master",
+            master,
+        ]
+        ran = subprocess.run(by_master, capture_output=True, text=True, timeout=200)
+        assert 0 == ran.returncode, ran.stderr[-3000:]
+        (folder / "b.jsonl").write_bytes(canal(table="last") + b"\n")
+        submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+        main = Path(__file__).parent.parent / "src" / "headgate" / "__main__.py"
+        submitted = [str(submit), "--master", master, str(main), "run", str(job), "--once"]
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        ran = subprocess.run(
+            submitted, capture_output=True, text=True, timeout=200, env=environment
+        )
+        assert 0 == ran.returncode, ran.stderr[-3000:]
+
+    assert [*(f"t{n}" for n in range(50)), "last"] == [
+        m["table"] for m in lines_in(job.parent / "out")
+    ]
