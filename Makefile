@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@
 
-demo: $(STAMP)  ## Decode a shop's change feed from every dialect and show that they agree
+demo: $(STAMP)  ## Decode a shop's changes from every dialect, convert them, run a job, and show that all agree
 	@$(BIN)/python -m examples.demo
 
 test: $(STAMP)  ## Run all tests
@@ -25,6 +25,9 @@ test: $(STAMP)  ## Run all tests
 
 interop: $(STAMP)  ## Check with Flink that it reads what is encoded, and that its own messages are read
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)
+
+torture: $(STAMP)  ## Kill a job twenty times and look what it lost (HEADGATE_KILLS, HEADGATE_SEED)
+	$(BIN)/python -m pytest -rs tests/torture $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## Check format, style and types
 	$(BIN)/ruff format --check .
@@ -41,4 +44,4 @@ bench: $(STAMP)  ## Measure decoding and conversion beside Spark's floor and Fli
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo test interop lint format bench clean
+.PHONY: help setup demo test interop torture lint format bench clean

@@ -77,7 +77,8 @@ def test_run_status_and_dead_letters(spark: SparkSession, job: Path) -> None:
 def test_standard_input_and_the_console(spark: SparkSession, tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "headgate", "run", "--from", "-", "--to",
-         "console:?protocol=maxwell", "--set", f"pipeline.checkpoint={tmp_path}/state", "--json-logs", "--master", "local[1]"],
+         "console:?protocol=maxwell", "--set", f"pipeline.checkpoint={tmp_path}/state",
+         "--json-logs", "--master", "local[1]"],
         input=canal() + b"\n", capture_output=True,
     )  # fmt: skip
 

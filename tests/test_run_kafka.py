@@ -281,3 +281,66 @@ def test_files_and_kafka_at_once(broker: Broker, spark: SparkSession, tmp_path: 
     rows = [row for f in files for row in pq.read_table(f).to_pylist()]
     assert "insert" == json.loads(found[3])["type"]
     assert "c" == json.loads(rows[0]["value"])["payload"]["op"]
+
+
+def test_poison_of_every_format_is_parked_as_it_was_and_replayed(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    whole = [max((m[:2] for m in feed(d)), key=lambda m: len(m[1] or b"")) for d in DIALECTS]
+    broken = [(key, (value or b"")[: len(value or b"") // 2]) for key, value in whole]
+    topic = broker.create_topic("poison", 1)
+    broker.produce(topic, [(key, value, 0, None) for key, value in [*whole, *broken]])
+    sink = uri(broker, "poison-out", protocol="maxwell")
+
+    # A limit below every message's size: all are parked, for one reason or the other.
+    first = once(spark, tmp_path, uri(broker, topic, max_message_bytes=64), sink)
+
+    store = Store(str(tmp_path / "state" / "dead-letters"))
+    assert len(whole) + len(broken) == first.totals.dead_letters
+    letters = {(letter["offset"], letter["key"], letter["value"]) for letter in store.letters()}
+    assert {(n, *message) for n, message in enumerate([*whole, *broken])} == letters
+
+    assert first.totals.dead_letters == store.replay(str(tmp_path / "state"))
+    second = once(spark, tmp_path, uri(broker, topic), sink)
+
+    parked = {letter["offset"] for letter in store.letters()}
+    assert set(range(len(whole), len(whole) + len(broken))) == parked
+    assert sum(n for ops in second.totals.rows.values() for n in ops.values()) >= len(whole)
+
+
+def test_heartbeats_tell_how_far_the_job_is(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("beats", 1)
+    broker.produce(topic, [(None, canal(), 0, None)])
+    told = {
+        "pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "beats",
+        "pipeline.heartbeat": "500ms",
+    }  # fmt: skip
+    sink = uri(broker, "beats-out", protocol="oms-default")
+    running = Thread(target=run, args=(job_of(uri(broker, topic), (sink,), told),),
+                     kwargs={"spark": spark})  # fmt: skip
+    running.start()
+    decode = decoder("oms-default")
+
+    def beats() -> list[Event]:
+        found = [e for r in broker.consume("beats-out") for e in decode(r[2], r[3], None)]
+        return [e for e in found if e.kind == "heartbeat"]
+
+    try:
+        wait_for(lambda: read_status_or_none(tmp_path) is not None)
+        wait_for(lambda: len(beats()) >= 2)
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+        running.join(60)
+    # Not the time of writing: rows that wait in the source are newer than this.
+    assert {1589373515} == {e.event_time // 1_000_000 for e in beats()}
+
+
+def read_status_or_none(tmp_path: Path) -> Status | None:
+    try:
+        status = read_status(str(tmp_path / "state"))
+    except UsageError:
+        return None
+    return status if status.batch >= 0 else None

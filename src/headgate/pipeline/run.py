@@ -27,6 +27,7 @@ from headgate.session import session
 
 TICK = 0.5
 LAG_SECONDS = 2.0
+MOST_TOLD = 500
 REDACTED = (
     "(?i)secret|password|passwd|pwd|token|access[._-]?key|api[._-]?key|credential|jaas|"
     "connection[._-]?string|dsn|private[._-]?key|keystore|truststore"
@@ -54,13 +55,31 @@ def run(
         reporter.save()
         _run(engine, once, reporter)
         reporter.ended("stopped")
-    except Exception as error:
+    except HeadgateError as error:
         reporter.ended("failed", str(error))
         raise
+    except Exception as error:
+        reporter.ended("failed", reason_of(error))
+        raise JobFailed(reason_of(error)) from error
     finally:
         if serving is not None:
             serving.shutdown()
     return reporter.status
+
+
+class JobFailed(HeadgateError):
+    """Something that the job depends on failed; started again, it goes on where it was."""
+
+
+def reason_of(error: BaseException) -> str:
+    """What failed, in one line, without the stack.
+
+    >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread"))
+    'ValueError: it broke'
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
+    return f"{type(error).__name__}: {told[0] if told else 'no more is known'}"[:MOST_TOLD]
 
 
 def spooled(job: Job, stream: IO[bytes]) -> Job:
