@@ -110,7 +110,8 @@ class Bar:
 
     def __str__(self) -> str:
         of_flink = self.other == "flink"
-        name = f"{self.wanted} x Flink" if of_flink else f"{self.wanted:.0%} of ceiling"
+        other = "one table" if self.other == "headgate" else "ceiling"
+        name = f"{self.wanted} x Flink" if of_flink else f"{self.wanted:.0%} of {other}"
         if self.reached is None:
             return f"not measured: {name}"
         above = of_flink and self.reached >= FLINK_AIM > self.wanted

@@ -221,7 +221,7 @@ def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
     assert {"": {"malformed-json": 1}} == first.totals.dead
     assert 2 == len(bench.events())
 
-    assert 1 == store.replay(str(bench.root / "state"))
+    assert 1 == store.replay()
     second = bench.run("maxwell")
     assert {"": {"malformed-json": 2}} == second.totals.dead
     assert 1 == len(list(store.letters()))
@@ -232,7 +232,7 @@ def test_what_was_fixed_is_processed_when_it_is_replayed(bench: Bench) -> None:
     route = [{"table": "shop.(.*)", "topic": "x" * 248 + "{table}"}]
     parked = bench.run("maxwell", route=route)
     assert 2 == parked.totals.dead_letters
-    Store(str(bench.root / "state" / "dead-letters")).replay(str(bench.root / "state"))
+    Store(str(bench.root / "state" / "dead-letters")).replay()
 
     bench.run("maxwell", route=[{"table": "shop.(.*)", "topic": "cdc.{table}"}])
 
@@ -248,7 +248,7 @@ def test_redacted_letters_keep_coordinates_only(bench: Bench) -> None:
 
     assert (None, None, "a.jsonl:0") == (letter["key"], letter["value"], letter["place"])
     with pytest.raises(UsageError, match="holds no messages"):
-        Store(str(bench.root / "state" / "dead-letters")).replay(str(bench.root / "state"))
+        Store(str(bench.root / "state" / "dead-letters")).replay()
 
 
 def test_too_many_bad_messages_stop_the_job_before_anything_is_written(bench: Bench) -> None:

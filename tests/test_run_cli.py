@@ -68,7 +68,7 @@ def test_run_status_and_dead_letters(spark: SparkSession, job: Path) -> None:
     wrong = headgate("dead-letters", "show", dead, "2")
     assert isinstance(wrong.exception, UsageError)
 
-    assert "1 dead letters" in headgate("dead-letters", "replay", dead, "--job", str(job)).output
+    assert "1 dead letters" in headgate("dead-letters", "replay", dead).output
     assert "no dead letters\n" == headgate("dead-letters", "list", dead).output
     assert 0 == headgate("run", str(job), "--once").exit_code
     assert 1 == len(headgate("dead-letters", "list", dead, "--json").output.splitlines())

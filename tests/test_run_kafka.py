@@ -203,7 +203,7 @@ def test_a_running_job_serves_metrics_takes_replays_and_stops_cleanly(
     try:
         assert "1.0" == metric(port, "headgate_dead_letters_total", "malformed-json")
         store = Store(str(tmp_path / "state" / "dead-letters"))
-        assert 1 == store.replay(str(tmp_path / "state"))
+        assert 1 == store.replay()
         wait_for(lambda: "2.0" == metric(port, "headgate_dead_letters_total", "malformed-json"))
         broker.produce(topic, [(None, canal(table="late"), 0, None)])
         wait_for(lambda: "1.0" == metric(port, "headgate_rows_total", "shop.late"))
@@ -300,7 +300,7 @@ def test_poison_of_every_format_is_parked_as_it_was_and_replayed(
     letters = {(letter["offset"], letter["key"], letter["value"]) for letter in store.letters()}
     assert {(n, *message) for n, message in enumerate([*whole, *broken])} == letters
 
-    assert first.totals.dead_letters == store.replay(str(tmp_path / "state"))
+    assert first.totals.dead_letters == store.replay()
     second = once(spark, tmp_path, uri(broker, topic), sink)
 
     parked = {letter["offset"] for letter in store.letters()}

@@ -165,16 +165,13 @@ def _readable(value: Any) -> str:
 
 @dead_letters.command()
 @store_argument
-@click.option("--job", "job", type=click.Path(), help="The job's file or checkpoint.")
+@click.option(
+    "--job", "job", type=click.Path(), help="The job's file or checkpoint, where it was moved."
+)
 def replay(store: str, job: str | None) -> None:
     """Send the letters through their job again: a running one takes them at once."""
-    from headgate.pipeline.dead_letters import Store, checkpoint_of
+    from headgate.pipeline.dead_letters import Store
 
-    if job is None:
-        checkpoint = checkpoint_of(store)
-        if checkpoint is None:
-            raise UsageError("name the job that wrote these letters with --job FILE")
-    else:
-        checkpoint = job if os.path.isdir(job) else load_job(job, {}).checkpoint
+    checkpoint = job if job is None or os.path.isdir(job) else load_job(job, {}).checkpoint
     count = Store(store).replay(checkpoint)
     click.echo(f"{count} dead letters go through the job again with its next batch")

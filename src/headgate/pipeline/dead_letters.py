@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -30,7 +29,8 @@ class Store:
         self.storage = Storage(path)
         if not self.storage.exists(OWNER):
             raise UsageError(f"{path} is no store of dead letters; name a job's dead_letters")
-        self.job_id = self.storage.read_json(OWNER)["job"]
+        owner = self.storage.read_json(OWNER)
+        self.job_id, self.checkpoint = owner["job"], owner["checkpoint"]
 
     def batches(self) -> list[str]:
         """The folders that hold letters."""
@@ -54,18 +54,19 @@ class Store:
                 found[row["table"] or "", row["code"], row["topic"] or ""] += 1
         return found
 
-    def replay(self, checkpoint: str) -> int:
+    def replay(self, checkpoint: str | None = None) -> int:
         """Put all letters into the inbox of their job; how many there were.
 
         They are copied first and set aside after: killed in between, they are put in twice, and
         the job recognises what it applied.
         """
+        checkpoint = checkpoint or self.checkpoint
         state = Storage(f"{checkpoint}/headgate")
         told = state.read_json(IDENTITY)
         if told is None or told["id"] != self.job_id:
             raise UsageError(
                 f"{self.storage.uri} is not of the job whose checkpoint is {checkpoint}; "
-                "name the job file of the job that wrote it"
+                "name the job that wrote it with --job"
             )
         count = 0
         for folder in self.batches():
@@ -109,9 +110,3 @@ def one_line(letter: dict[str, Any]) -> str:
     where = letter["place"] or "-".join(str(letter[n]) for n in ("topic", "partition", "offset"))
     table = f"  {shown(letter['table'])[1:-1]}" if letter["table"] else ""
     return f"{letter['number']}  {where}{table}  {letter['code']}  {letter['message']}"
-
-
-def checkpoint_of(store: str) -> str | None:
-    """The checkpoint that a store lies in, if it lies in one."""
-    above = os.path.dirname(os.path.abspath(store))
-    return above if os.path.exists(os.path.join(above, "headgate", IDENTITY)) else None

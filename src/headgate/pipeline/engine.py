@@ -70,7 +70,8 @@ class Engine:
             sinks=tuple(with_partitions(spark, s) for s in job.sinks),
         )
         self.writers: list[Writer] = [writer(spark, s, job_id) for s in self.job.sinks]
-        self.letters = FileWriter(job.dead_letters, job_id, lines=False)
+        owner = {"job": job_id, "checkpoint": job.checkpoint}
+        self.letters = FileWriter(job.dead_letters, owner, lines=False)
         self.signatures: dict[int, set[str]] = {}
         self.judged: list[tuple[int, int]] = []
         self.busy = threading.Lock()

@@ -29,7 +29,7 @@ class Writer(Protocol):
 def writer(spark: SparkSession, sink: Sink, job_id: str) -> Writer:
     """What writes to a sink."""
     if sink.kind == "file":
-        return FileWriter(sink.path or "", job_id, sink.lines)
+        return FileWriter(sink.path or "", {"job": job_id}, sink.lines)
     if sink.kind == "kafka":
         return KafkaWriter(spark, sink)
     return ConsoleWriter()
@@ -42,18 +42,18 @@ class FileWriter:
     names sort in the order of the messages.
     """
 
-    def __init__(self, path: str, job_id: str, lines: bool) -> None:
+    def __init__(self, path: str, owner: dict[str, str], lines: bool) -> None:
         self.storage, self.lines = Storage(path), lines
-        owner = self.storage.read_json(OWNER)
-        if owner is not None and owner["job"] != job_id:
+        found = self.storage.read_json(OWNER)
+        if found is not None and found["job"] != owner["job"]:
             raise UsageError(
                 f"{path} was written by another job or from another checkpoint, and its batches "
                 "would be taken for this one's; name a new directory, or restore the checkpoint"
             )
-        if owner is None:
+        if found is None:
             if any(not name.startswith((".", "_")) for name in self.storage.names()):
                 raise UsageError(f"{path} holds files of something else; name a new directory")
-            self.storage.write_json(OWNER, {"job": job_id})
+            self.storage.write_json(OWNER, owner)
 
     def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write a batch beside its place, then move it there."""

@@ -75,7 +75,8 @@ class Reporter:
         """Say how the job ended."""
         self.status.state, self.status.reason = state, reason
         self.save()
-        self.say(state, reason=reason)
+        if self.json_logs or state != "failed":  # whoever started it says why it failed
+            self.say(state, reason=reason)
 
     def save(self) -> None:
         """Write the status for `headgate status`."""
