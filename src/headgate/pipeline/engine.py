@@ -94,7 +94,9 @@ class Engine:
             held: list[DataFrame] = []
             tallies: list[Tally] = []
             try:
-                for inbox in (False, True):
+                # Spark deletes what came back once its batch is committed, so that mostly there is
+                # nothing to look for.
+                for inbox in (False, True) if self.storage.names(sources.INBOX) else (False,):
                     messages = sources.messages(batch, self.job.source, inbox)
                     if messages is None:
                         continue

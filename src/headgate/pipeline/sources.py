@@ -43,7 +43,7 @@ def stream(spark: SparkSession, source: Source, inbox: str, limit: int | None) -
 
     A row of Kafka's is a message. A row of a directory is a file, whose messages `messages` reads.
     """
-    again = files(spark, inbox, None).select(
+    again = files(spark, inbox, None, cleanSource="delete").select(
         *(F.lit(None).cast(f.dataType).alias(f.name) for f in from_arrow_schema(MESSAGE_SCHEMA)),
         F.lit(True).alias("inbox"), "path", "modified",
     )  # fmt: skip
@@ -127,11 +127,11 @@ def starting(where: str) -> dict[str, str]:
     }
 
 
-def files(spark: SparkSession, path: str, limit: int | None) -> DataFrame:
+def files(spark: SparkSession, path: str, limit: int | None, **options: str) -> DataFrame:
     """The files of a directory as they appear: their paths only, no content."""
     schema = "path string, modificationTime timestamp, length bigint, content binary"
     found = spark.readStream.format("binaryFile").schema(schema)
-    found = found.option("recursiveFileLookup", "true")
+    found = found.option("recursiveFileLookup", "true").options(**options)
     if limit is not None:
         found = found.option("maxFilesPerTrigger", str(max(1, limit // 10_000)))
     return found.load(path).select("path", F.col("modificationTime").alias("modified"))
