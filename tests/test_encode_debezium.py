@@ -93,6 +93,25 @@ def test_rows_have_all_members_in_their_order() -> None:
     ] == values(change("update"), **BARE)
 
 
+def test_each_row_has_the_source_of_its_own_whatever_came_before() -> None:
+    events = [
+        change(),
+        change("update"),
+        change(table="items"),
+        change("snapshot", table="items"),
+        change(database="d", event_time=5),
+        change(database="d", event_time=5, position=PLACE),
+        change(database="d", event_time=5),
+        change(database="d", event_time=5, format="debezium", dialect="debezium", extra={}),
+        change(event_time=None),
+    ]
+    encoder = Encoder("debezium", **BARE)
+
+    assert [encoder(event).records for event in events] == [
+        Encoder("debezium", **BARE)(event).records for event in events
+    ]
+
+
 def test_a_delete_has_a_tombstone_behind_it() -> None:
     deleted, tombstone = Encoder("debezium", **BARE)(change("delete")).records
 

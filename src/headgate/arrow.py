@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -144,13 +145,11 @@ def decode_columns(
     names = batch.schema.names
     keys = batch.column("key").to_pylist() if "key" in names else absent
     topics = batch.column("topic").to_pylist() if "topic" in names else absent
-    events: list[Event] = []
-    counts: list[int] = []
-    for key, value, topic in zip(keys, values, topics):
-        found = decode_message(decode, key, value, topic, most_bytes)
-        events += found
-        counts.append(len(found))
-    return events, counts
+    found = [
+        decode_message(decode, key, value, topic, most_bytes)
+        for key, value, topic in zip(keys, values, topics)
+    ]
+    return list(chain.from_iterable(found)), list(map(len, found))
 
 
 def to_batch(events: Sequence[Event], source: pa.RecordBatch | None = None) -> pa.RecordBatch:

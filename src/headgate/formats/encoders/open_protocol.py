@@ -27,7 +27,7 @@ RECORD_OVERHEAD = 36
 """What Kafka adds to a message, as TiCDC counts it."""
 MAX_TIME = 2**45 * 1_000
 """Microseconds; what a TSO has room for."""
-CUT_DOWN = ("onlyHandleKey", "claimCheckLocation")
+CUT_DOWN = frozenset({"onlyHandleKey", "claimCheckLocation"})
 _MISSING = object()
 _HTML = [(c, f"\\u{ord(c):04x}") for c in "<>&\u2028\u2029"]
 
@@ -209,8 +209,8 @@ def told_of(event: Event, lost: list[str]) -> tuple[dict[str, str], bool, str]:
     extra = event.extra or {}
     if event.format != "open-protocol":
         # A claim check's file is of its own format: the location is of no use in another.
-        cut_down = any(name in extra for name in CUT_DOWN)
-        if not cut_down and any(name in extra for name in INCOMPLETE):
+        cut_down = not CUT_DOWN.isdisjoint(extra)
+        if not cut_down and not INCOMPLETE.isdisjoint(extra):
             lost.append("incomplete")
         return {}, cut_down, ""
     numbers = {name: extra[name] for name in ("rid", "ptn") if is_int64(extra.get(name))}
