@@ -11,7 +11,7 @@ import msgspec
 from headgate.dispatch import DispatchError, partitioner
 from headgate.errors import UsageError, shown
 from headgate.event import Event, Record, Types
-from headgate.formats import Encoding, decoder, load, split
+from headgate.formats import Encoding, Packer, decoder, load, split
 from headgate.formats.encoders.common import is_numbered
 from headgate.formats.encoders.ticdc import halves
 from headgate.loss import (
@@ -304,33 +304,44 @@ def packed(
     """The messages of encoded events, and what each lost; rows are joined where formats do that."""
     records: list[Record] = []
     losses: list[list[str] | None] = []
-    packer = encoder.packer
-    if packer is None:
-        for outcome in outcomes:
-            found = outcome.records
-            records += found
-            if len(found) == 1:
-                losses.append(outcome.lost or None)
-            else:
-                losses += spread(found, outcome.lost)
-        return records, losses
+    if encoder.packer is not None:
+        return joined(encoder.packer, events, outcomes)
+    for outcome in outcomes:
+        found = outcome.records
+        records += found
+        if len(found) == 1:
+            losses.append(outcome.lost or None)
+        else:
+            losses += spread(found, outcome.lost)
+    return records, losses
+
+
+def joined(
+    packer: Packer, events: Iterable[Event], outcomes: Iterable[Encoded]
+) -> tuple[list[Record], list[list[str] | None]]:
+    """The same where a message holds several rows of a table."""
+    records: list[Record] = []
+    losses: list[list[str]] = []
     held: list[Record] = []
     group: object = None
+    size = 0
     for event, outcome in zip(events, outcomes):
         row = event.kind == "row"
         for record, codes in zip(outcome.records, spread(outcome.records, outcome.lost)):
             own = (event.database, event.table, record.topic, record.partition) if row else None
-            if held and own is not None and own == group and packer.fits(held, record):
+            added = packer.size(record)
+            if row and own == group and packer.fits(len(held) + 1, size + added):
                 held.append(record)
-                losses[-1] = [*(losses[-1] or ()), *(codes or ())] or None
+                size += added
+                losses[-1] += codes or ()
                 continue
             if held:
                 records.append(packer.join(held))
-            held, group = [record], own
-            losses.append(codes)
+            held, group, size = [record], own, added
+            losses.append([*(codes or ())])
     if held:
         records.append(packer.join(held))
-    return records, losses
+    return records, [codes or None for codes in losses]
 
 
 def spread(records: list[Record], lost: list[str]) -> list[list[str] | None]:
