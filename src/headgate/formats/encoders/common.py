@@ -147,7 +147,7 @@ def json_value(text: str) -> Raw | None:
     (b'{"a": 1.10}', None)
     """
     try:
-        _anything.decode(text)
+        _anything.decode(str(text))  # it takes no Number, which a decoder's text may be
     except (MsgspecError, RecursionError, UnicodeError):
         return None
     # Line breaks can only be between tokens: in a string they are escaped.
