@@ -25,6 +25,7 @@ from harness import (
     first_line,
     generated,
     markdown,
+    read,
     source,
     take_turns,
     timed,
@@ -85,7 +86,7 @@ def emptied(side: str) -> Path:
 
 
 def headgate_run(spark: SparkSession, pair: Pair, path: Path, out: Path) -> None:
-    events = headgate.decode(source(spark, pair.source, path), format=pair.source)
+    events = headgate.decode(read(spark, pair.source, path), format=pair.source)
     records = headgate.encode(events, pair.target, **pair.options)
     if pair.target == "open-protocol":
         records.write.parquet(str(out))

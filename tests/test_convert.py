@@ -190,6 +190,17 @@ def test_encode_is_the_same_in_one_pass_and_through_the_event_table(spark: Spark
         assert one == other
 
 
+def test_text_is_read_as_its_bytes(spark: SparkSession) -> None:
+    sent = [canal(data=[{"id": "1", "name": "北京"}]), canal(type="DELETE"), "ü".encode()]
+    bare = headgate.decode(messages(spark, *sent))
+    text = headgate.decode(spark.createDataFrame([(s.decode(),) for s in sent], "value string"))
+
+    assert bare.collect() == text.collect()
+    assert [None, None, "ü".encode()] == [event.raw for event in text.collect()]
+    for spec in ("canal-json", "open-protocol"):
+        assert headgate.encode(bare, spec).collect() == headgate.encode(text, spec).collect()
+
+
 def test_what_encode_leaves_out_is_among_the_dead_letters(spark: SparkSession) -> None:
     events = headgate.decode(messages(spark, canal(), b'{"oops', TICDC))
     told = {"strict": True}

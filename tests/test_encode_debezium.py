@@ -93,6 +93,25 @@ def test_rows_have_all_members_in_their_order() -> None:
     ] == values(change("update"), **BARE)
 
 
+def test_each_row_has_the_source_of_its_own_whatever_came_before() -> None:
+    events = [
+        change(),
+        change("update"),
+        change(table="items"),
+        change("snapshot", table="items"),
+        change(database="d", event_time=5),
+        change(database="d", event_time=5, position=PLACE),
+        change(database="d", event_time=5),
+        change(database="d", event_time=5, format="debezium", dialect="debezium", extra={}),
+        change(event_time=None),
+    ]
+    encoder = Encoder("debezium", **BARE)
+
+    assert [encoder(event).records for event in events] == [
+        Encoder("debezium", **BARE)(event).records for event in events
+    ]
+
+
 def test_a_delete_has_a_tombstone_behind_it() -> None:
     deleted, tombstone = Encoder("debezium", **BARE)(change("delete")).records
 
@@ -437,7 +456,12 @@ def test_each_mode(
         ("date", "tomorrow", None, "tomorrow", "misfit"),
         ("time", "noon", None, "noon", "misfit"),
         ("datetime", "2022-11-15 05:12+01", None, "2022-11-15 05:12+01", "misfit"),
+        ("datetime", "2024-W10-1 12:00:07", None, "2024-W10-1 12:00:07", "misfit"),
+        ("datetime", "2024-03-01 120007.5", None, None, "zero-dates"),
+        ("datetime", "2024-03-01 24:00:00", None, None, "zero-dates"),
         ("timestamp", "2022-11-15 05:12:11+01:00", None, "2022-11-15 05:12:11+01:00", "misfit"),
+        ("timestamp", "2024-W10-1 12:00:07", None, "2024-W10-1 12:00:07", "misfit"),
+        ("timestamp", "2024-W10-1 12:00:07.5", None, "2024-W10-1 12:00:07.5", "misfit"),
         ("point", '{"x":1', None, '{"x":1', "misfit"),
         ("blob", "?", None, "?", "misfit"),
     ],

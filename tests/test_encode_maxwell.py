@@ -440,6 +440,12 @@ def test_jsons_null_is_null_and_counted() -> None:
     assert ["types", "json-null"] == lost(event)
 
 
+def test_a_json_column_that_came_as_a_fraction_is_one() -> None:
+    sent = HEAD + '"type":"insert","ts":1,"data":{"doc":1.50}}'
+
+    assert '"data":{"doc":1.50}}' in text(read(sent), schema="CREATE TABLE shop.t (doc JSON)")
+
+
 def test_embedded_json_keeps_its_own_escapes() -> None:
     event = typed({"c": ("json", '{"a":"\\u001f\\\\u00e9"}'), "d": ("text", "\x1f\\u001f")})
 

@@ -212,6 +212,16 @@ def test_a_known_member_of_the_wrong_type_is_wrong_type(format: str, path: str) 
     assert caught.value.code == "wrong-type"
 
 
+@pytest.mark.parametrize("time", ["2024-W10-1T12:00:07", "20240301T120007", "2024-03-01"])
+def test_a_time_in_another_form_than_shareplexs_is_invalid(time: str) -> None:
+    message = json.loads((CASES / "shareplex" / "insert" / "value.json").read_bytes())
+
+    with pytest.raises(DecodeError) as caught:
+        DECODERS["shareplex"](None, replaced(message, "meta.time", time), None)
+
+    assert caught.value.code == "invalid-value"
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_each_format_recognises_its_own_messages_and_no_other(format: str) -> None:
     for owner, messages in GOLDEN.items():

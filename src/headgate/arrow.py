@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -140,17 +141,29 @@ def decode_columns(
 ) -> tuple[list[Event], list[int]]:
     """The events of a batch, and how many each message gave (at least one)."""
     absent = [None] * batch.num_rows
-    values = batch.column("value").to_pylist()
+    values = held(batch.column("value"))
     names = batch.schema.names
-    keys = batch.column("key").to_pylist() if "key" in names else absent
+    keys = held(batch.column("key")) if "key" in names else absent
     topics = batch.column("topic").to_pylist() if "topic" in names else absent
-    events: list[Event] = []
-    counts: list[int] = []
-    for key, value, topic in zip(keys, values, topics):
-        found = decode_message(decode, key, value, topic, most_bytes)
-        events += found
-        counts.append(len(found))
-    return events, counts
+    found = [
+        decode_message(decode, key, value, topic, most_bytes)
+        for key, value, topic in zip(keys, values, topics)
+    ]
+    return list(chain.from_iterable(found)), list(map(len, found))
+
+
+def held(column: pa.Array) -> list[bytes | None]:
+    """The bytes of a column of bytes or text, whether or not the text is any.
+
+    >>> held(pa.array(["a", None]))
+    [b'a', None]
+    """
+    if pa.types.is_string(column.type):
+        column = column.cast(pa.binary())
+    elif pa.types.is_large_string(column.type):
+        column = column.cast(pa.large_binary())
+    found: list[bytes | None] = column.to_pylist()
+    return found
 
 
 def to_batch(events: Sequence[Event], source: pa.RecordBatch | None = None) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ def decode_message(
     'malformed-json'
     """
     try:
-        size = (0 if value is None else len(value)) + (0 if key is None else len(key))
+        size = len(value or b"") + len(key or b"")
         if size > most_bytes:
             raise too_large(size, most_bytes)
         return decode(key, value, topic)

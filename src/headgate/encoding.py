@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from headgate.dispatch import DispatchError, partitioner
 from headgate.errors import UsageError, shown
 from headgate.event import Event, Record, Types
-from headgate.formats import Encoding, decoder, load, split
+from headgate.formats import Encoding, Packer, decoder, load, split
 from headgate.formats.encoders.common import is_numbered
 from headgate.formats.encoders.ticdc import halves
 from headgate.loss import (
@@ -34,6 +34,8 @@ from headgate.values import LAST_TIME, YEAR_ONE
 
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
 """What is not lost where a schema tells it."""
+BY_NAME = ("bare-values", "incomplete")
+"""What the names in an event's `extra` tell to be lost."""
 
 
 class Encoded(msgspec.Struct, gc=False):
@@ -42,6 +44,25 @@ class Encoded(msgspec.Struct, gc=False):
     records: list[Record]
     lost: list[str]
     error: tuple[str, str] | None = None
+
+
+class Outlook(NamedTuple):
+    """What can be said of an event before its values are looked at."""
+
+    own: bool
+    """Whether it is of the format to be written."""
+    same: bool
+    """Whether it is of that dialect too."""
+    oms: bool
+    """Whether its types have OMS's names, which are to become MySQL's."""
+    numbered: bool
+    """Whether its ENUM and SET are numbers, and labels are wanted."""
+    lost: list[str]
+    """What is lost of `position` and `extra`."""
+
+
+Told = tuple[str | None, str | None, bool, tuple[str, ...], tuple[str, ...]]
+"""An event's format and dialect, whether it has types, the names in its `position` and `extra`."""
 
 
 class Encoder:
@@ -60,14 +81,14 @@ class Encoder:
         told = build(self.encoding.options, options)
         carried = self.encoding.carries(dialect, told)
         self.carried = carried
-        self.checks = checks(carried | {"extra", "position"})
+        self.checks = checks(carried | {"extra", *BY_NAME})
         self.places = {c.removeprefix(PLACE) for c in carried if c.startswith(PLACE)}
         self.encode = self.encoding.encoder(dialect, told)
         self.strict = told.strict
         self.schemas = Schemas(told.schema)
         self.informed = told.schema is not None
         self.route = router(told, dialect, self.encoding)
-        self.misplaced = Memo(self.misplaces)
+        self.outlooks = Memo(self.outlook)
         self.from_oms = Plans(from_oms)
         self.names_only = "types" in carried and "type-details" not in carried
         self.has_details = Plans(details_finder(carried, (self.name, dialect) in OMS_TYPES))
@@ -77,10 +98,15 @@ class Encoder:
 
     def __call__(self, event: Event) -> Encoded:
         """Encode one event."""
-        format, types = event.format, event.types
-        own = format == self.name
-        same = own and event.dialect in (None, self.dialect)
-        if types is not None and not same and (format, event.dialect) in OMS_TYPES:
+        types = event.types
+        own, same, oms, numbered, unplaced = self.outlooks[
+            event.format,
+            event.dialect,
+            types is not None,
+            tuple(event.position or ()),
+            tuple(event.extra or ()),
+        ]
+        if oms and types is not None:
             event = msgspec.structs.replace(event, types=self.from_oms(types))
             types = event.types
         kind = "row" if event.kind == "row" and event.op != "truncate" else kind_of(event)
@@ -100,10 +126,7 @@ class Encoder:
         for code, present in self.checks:
             if present(event):
                 lost.append(code)
-        if event.position is not None and self.misplaced[format, tuple(event.position)]:
-            lost.append("position")
-        if not same and PRESENT["extra"](event):
-            lost.append("extra")
+        lost += unplaced
         if self.names_only and types is not None and not same and self.has_details(types):
             lost.append("type-details")
         if self.informed:
@@ -113,7 +136,7 @@ class Encoder:
                 types = event.types
             if lost and self.schemas.table(event.database, event.table):
                 lost = [code for code in lost if code not in IN_A_SCHEMA]
-        if self.labels and types is not None and is_numbered(event):
+        if numbered and types is not None:
             unknown = self.unlabelled(types)
             if unknown:
                 lost += ["enum-labels"] * unlabelled(event, unknown)
@@ -139,11 +162,21 @@ class Encoder:
         said = "; ".join(SENTENCES[code] for code in dict.fromkeys(lost))
         return Encoded([], lost, ("lossy", f"{said}; leave strict out, or choose another format"))
 
-    def misplaces(self, told: tuple[str | None, tuple[str, ...]]) -> bool:
-        """Whether there is no place for some of a position, given by its format and names."""
-        format, names = told
+    def outlook(self, told: Told) -> Outlook:
+        """What is to be expected of events of which so much is told."""
+        format, dialect, typed, position, extra = told
+        own = format == self.name
+        same = own and dialect in (None, self.dialect)
+        like = Event("row", format=format, dialect=dialect, types={} if typed else None)
+        like.extra = dict.fromkeys(extra, "")
+        lost = [c for c in BY_NAME if c not in self.carried and PRESENT[c](like)]
         # The number of a row within its message is no place in the source's log.
-        return any(n not in self.places and (n != "row" or format == "debezium") for n in names)
+        if any(n not in self.places and (n != "row" or format == "debezium") for n in position):
+            lost.append("position")
+        if not same and PRESENT["extra"](like):
+            lost.append("extra")
+        oms = not same and (format, dialect) in OMS_TYPES
+        return Outlook(own, same, oms, self.labels and is_numbered(like), lost)
 
 
 IMAGES = {
@@ -165,9 +198,9 @@ def malformed(event: Event, own: bool) -> str | None:
     >>> malformed(Event("row", "insert", before={"id": "1"}), False)
     'the insert has a before image and no after image'
     """
-    for time in (event.event_time, event.emit_time):
-        if time is not None and not YEAR_ONE <= time <= LAST_TIME:
-            return "a time is before year 1 or after year 9999"
+    changed, emitted = event.event_time or 0, event.emit_time or 0
+    if not (YEAR_ONE <= changed <= LAST_TIME and YEAR_ONE <= emitted <= LAST_TIME):
+        return "a time is before year 1 or after year 9999"
     if event.kind != "row":
         return None
     before, after = bool(event.before), bool(event.after)
@@ -271,33 +304,44 @@ def packed(
     """The messages of encoded events, and what each lost; rows are joined where formats do that."""
     records: list[Record] = []
     losses: list[list[str] | None] = []
-    packer = encoder.packer
-    if packer is None:
-        for outcome in outcomes:
-            found = outcome.records
-            records += found
-            if len(found) == 1:
-                losses.append(outcome.lost or None)
-            else:
-                losses += spread(found, outcome.lost)
-        return records, losses
+    if encoder.packer is not None:
+        return joined(encoder.packer, events, outcomes)
+    for outcome in outcomes:
+        found = outcome.records
+        records += found
+        if len(found) == 1:
+            losses.append(outcome.lost or None)
+        else:
+            losses += spread(found, outcome.lost)
+    return records, losses
+
+
+def joined(
+    packer: Packer, events: Iterable[Event], outcomes: Iterable[Encoded]
+) -> tuple[list[Record], list[list[str] | None]]:
+    """The same where a message holds several rows of a table."""
+    records: list[Record] = []
+    losses: list[list[str]] = []
     held: list[Record] = []
     group: object = None
+    size = 0
     for event, outcome in zip(events, outcomes):
         row = event.kind == "row"
         for record, codes in zip(outcome.records, spread(outcome.records, outcome.lost)):
             own = (event.database, event.table, record.topic, record.partition) if row else None
-            if held and own is not None and own == group and packer.fits(held, record):
+            added = packer.size(record)
+            if row and own == group and packer.fits(len(held) + 1, size + added):
                 held.append(record)
-                losses[-1] = [*(losses[-1] or ()), *(codes or ())] or None
+                size += added
+                losses[-1] += codes or ()
                 continue
             if held:
                 records.append(packer.join(held))
-            held, group = [record], own
-            losses.append(codes)
+            held, group, size = [record], own, added
+            losses.append([*(codes or ())])
     if held:
         records.append(packer.join(held))
-    return records, losses
+    return records, [codes or None for codes in losses]
 
 
 def spread(records: list[Record], lost: list[str]) -> list[list[str] | None]:

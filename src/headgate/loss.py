@@ -149,7 +149,7 @@ PRESENT: dict[str, Callable[[Event], object]] = {
     "bare-values": lambda e: (
         e.types is None and e.extra is not None and not HINTS.isdisjoint(e.extra)
     ),
-    "extra": lambda e: e.extra is not None and not e.extra.keys() <= HINTS,
+    "extra": lambda e: e.extra is not None and not HINTS.issuperset(e.extra),
     "incomplete": lambda e: e.extra is not None and not INCOMPLETE.isdisjoint(e.extra),
 }
 """Whether an event has what a target may not carry; the others are found by their encoder."""

@@ -54,7 +54,8 @@ def weight(key: Any) -> int:
 class Plans(Generic[V]):
     """What a type map means to an encoder, made once per map.
 
-    Events of a table share one map object, so it is looked for by identity before by content.
+    Events of a table share one map object, so the one asked for last is looked at first, then all
+    by identity, then by content.
 
     >>> plans = Plans(lambda types: list(types or ()))
     >>> from headgate.event import ColumnType
@@ -66,19 +67,28 @@ class Plans(Generic[V]):
         self.make = make
         self.by_identity: dict[int, tuple[Types | None, V]] = {}
         self.by_content: dict[Any, V] = {}
+        self.latest: tuple[Any, Any] = (object(), None)  # a type map and its plan; none yet
 
     def __call__(self, types: Types | None) -> V:
         """The plan of a type map."""
+        latest = self.latest
+        if latest[0] is not types:
+            latest = self.latest = self.find(types)
+        plan: V = latest[1]
+        return plan
+
+    def find(self, types: Types | None) -> tuple[Types | None, V]:
+        """A type map that is not the latest, and its plan."""
         found = self.by_identity.get(id(types))
         if found is not None and found[0] is types:
-            return found[1]
+            return found
         content = None if types is None else tuple(types.items())
         if content not in self.by_content:
             if len(self.by_content) >= MOST_PLANS:
                 self.by_content.clear()
             self.by_content[content] = self.make(types)
-        plan = self.by_content[content]
+        found = (types, self.by_content[content])
         if len(self.by_identity) >= MOST_PLANS:
             self.by_identity.clear()
-        self.by_identity[id(types)] = (types, plan)  # holding it keeps its identity its own
-        return plan
+        self.by_identity[id(types)] = found  # holding the map keeps its identity its own
+        return found

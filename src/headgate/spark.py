@@ -262,9 +262,23 @@ def message_columns(df: DataFrame) -> DataFrame:
             f"the DataFrame has no column 'value' (it has: {', '.join(df.columns)}); "
             "rename the column that holds the messages to 'value'"
         )
+    types = dict(df.dtypes)
     return df.select(
-        *(F.col(n).cast(t).alias(n) for n, t in READ_COLUMNS.items() if n in df.columns)
+        *(
+            F.col(n) if is_fit(types[n], t) else F.col(n).cast(t).alias(n)
+            for n, t in READ_COLUMNS.items()
+            if n in types
+        )
     )
+
+
+def is_fit(type_: str, wanted: str) -> bool:
+    """Whether a column can be read as it is; Arrow takes text for bytes without a copy.
+
+    >>> is_fit("string", "binary"), is_fit("string", "int")
+    (True, False)
+    """
+    return type_ == wanted or (type_ == "string" and wanted == "binary")
 
 
 def parse_schema(schema: str | StructType) -> StructType:

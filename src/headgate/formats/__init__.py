@@ -47,8 +47,11 @@ MODULES = {
 class Packer(Protocol):
     """Joins messages of rows of one table and partition into one message."""
 
-    def fits(self, held: list[Record], record: Record) -> bool:
-        """Whether a record can join those that are held."""
+    def size(self, record: Record) -> int:
+        """The bytes that one record adds to a message."""
+
+    def fits(self, records: int, size: int) -> bool:
+        """Whether so many records of so many bytes can be one message."""
 
     def join(self, held: list[Record]) -> Record:
         """The records as one."""

@@ -52,6 +52,7 @@ OPS = {"c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "trunc
 OPS |= {code.upper(): op for code, op in OPS.items()}
 HEARTBEAT = "HEARTBEAT"
 NO_SCHEMA = b"null"
+NO_RAW = Raw(NO_SCHEMA)
 _SCHEMA_FIRST, _PAYLOAD = b'{"schema":', b',"payload":'
 UNAVAILABLE = "__debezium_unavailable_value"
 UNAVAILABLE_BYTES = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
@@ -77,7 +78,7 @@ class Envelope(Times, gc=False):
 class Wire(Envelope, gc=False):
     """A message with or without the wrapper; the schema repeats and is cached by its bytes."""
 
-    schema: Raw = Raw(NO_SCHEMA)
+    schema: Raw = NO_RAW
     payload: Envelope | UnsetType | None = UNSET
 
 
@@ -132,7 +133,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             op,
             source.db or None,
             source.table or None,
-            key_names(key),
+            key_names(key) if key else None,
             before,
             after,
             types,
@@ -151,13 +152,13 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             return [event]
         if event.key is not None and lacks(before if after is None else after, event.key):
             event.extra = {**(event.extra or {}), **key_text(key)}
-        if (
-            envelope.transaction is not None
-            or source.query is not None
-            or source.connector != "mysql"
-            or (envelope.ts_ns and envelope.ts_ns % 1000)
-        ):
-            complete(event, envelope, source, value, wrapped)
+        if envelope.transaction is not None or source.query is not None:
+            describe_transaction(event, envelope.transaction, source.query)
+        if envelope.ts_ns and envelope.ts_ns % 1000:
+            event.extra = event.extra.copy() if event.extra else {}  # it is shared
+            event.extra["ts_ns"] = f"{envelope.ts_ns}"
+        if source.connector not in MYSQL_LIKE and not oms:
+            describe_elsewhere(event, unwrapped(value, wrapped))
         if may_be_unavailable(rest, plan.types is not None):
             event.extra = {**(event.extra or {}), **unavailable(event)} or None
         return [event]
@@ -179,7 +180,7 @@ def make_reader() -> Callable[[bytes], Read]:
 
     def read(value: bytes) -> Read:
         end = 0
-        if value.startswith(_SCHEMA_FIRST) and value[-1:] == b"}":
+        if value.startswith(_SCHEMA_FIRST) and value.endswith(b"}"):
             end = value.find(_PAYLOAD) + len(_PAYLOAD)
             schema = beginnings.get(value[:end])
             if schema is not None:
@@ -191,7 +192,7 @@ def make_reader() -> Callable[[bytes], Read]:
         message = parse(_wire, value)
         if message is None:
             return NO_SCHEMA, None, False, value
-        schema = bytes(message.schema)
+        schema = NO_SCHEMA if message.schema is NO_RAW else bytes(message.schema)
         if message.payload is UNSET:
             return schema, message, False, value
         known = _SCHEMA_FIRST + schema + _PAYLOAD
@@ -310,26 +311,23 @@ def no_image(image: str, op: str) -> DecodeError:
     )
 
 
-def complete(event: Event, envelope: Envelope, source: Source, value: bytes, wrapped: bool) -> None:
-    """Add what few messages have: transaction, query, nanoseconds, other databases' positions."""
+def describe_transaction(event: Event, transaction: Transaction | None, query: str | None) -> None:
+    """Add what few messages have: the transaction and the statement."""
     more: dict[str, str] = {}
-    if envelope.transaction is not None:
-        for name, member in msgspec.structs.asdict(envelope.transaction).items():
+    if transaction is not None:
+        for name, member in msgspec.structs.asdict(transaction).items():
             if member is not None:
                 more[f"transaction.{name}"] = str(member)
-    if source.query is not None:
-        more["query"] = source.query
-    if envelope.ts_ns is not None and envelope.ts_ns % 1000:
-        more["ts_ns"] = str(envelope.ts_ns)
+    if query is not None:
+        more["query"] = query
     if more:
         event.extra = {**(event.extra or {}), **more}
-    if source.connector not in MYSQL_LIKE and event.dialect == "debezium":
-        describe_elsewhere(event, unwrapped(value, wrapped))
 
 
 def may_be_unavailable(value: bytes, typed: bool) -> bool:
     """Whether the placeholder of a value that the log did not hold is anywhere in the message."""
-    return _TEXT_MARK in value or (typed and _BYTES_MARK in value)
+    # `find`, because `in` first takes the marks for a number and makes an error of that.
+    return value.find(_TEXT_MARK) >= 0 or (typed and value.find(_BYTES_MARK) >= 0)
 
 
 def unavailable(event: Event) -> dict[str, str]:

@@ -117,6 +117,8 @@ def time_reader(zone_name: str) -> ReadTime:
         if not text:
             return None
         try:
+            if text[4:14:3] not in ("--T:", "-- :"):  # ISO's other forms, as 2024-W10-1
+                raise ValueError
             at = datetime.fromisoformat(text.removesuffix("Z") + "+00:00" * text.endswith("Z"))
             at = (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
         except (ValueError, OverflowError):

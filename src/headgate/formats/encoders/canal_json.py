@@ -13,7 +13,7 @@ from headgate.errors import UsageError
 from headgate.event import Event, Record
 from headgate.formats import Encode, Encoding
 from headgate.formats.encoders.canal_ddl import DDL_TYPES, ddl_type
-from headgate.formats.encoders.canal_plans import Plan, Source, planner, source_of
+from headgate.formats.encoders.canal_plans import Plan, planner, source_of
 from headgate.formats.encoders.common import Plans, changed, go_style, hinted, to_json, written
 from headgate.formats.encoders.ticdc import changes_key, halves, handle_key
 from headgate.loss import NUMBERS, SIGN
@@ -165,8 +165,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         "oms": oms_other,
         "tencent": tencent_other,
     }[dialect]
-    plans: Memo[Source, Plans[Plan]] = Memo(
-        lambda source: planner(dialect, source, options.timezone, options.content_compatible)
+    zone, described = options.timezone, options.content_compatible
+    plans: Memo[tuple[str | None, str | None, bool], Plans[Plan]] = Memo(
+        lambda told: planner(dialect, source_of(dialect, told), zone, described)
     )
     splits = dialect == "ticdc" and not options.output_raw_change_event
 
@@ -177,7 +178,8 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             message = others(event)
             return [] if message is None else [Record(finish(message))]
         split = splits and changes_key(event)
-        plan = plans[source_of(event, dialect, split)](event.types)
+        several = split or (event.position is not None and "row" in event.position)
+        plan = plans[event.format, event.dialect, several](event.types)
         if split:
             lost.append("key-change")
             return [Record(finish(rows(half, plan, lost))) for half in halves(event)]
@@ -199,10 +201,7 @@ def images(event: Event, plan: Plan, lost: list[str]) -> tuple[dict[str, Any], d
     writers = plan.writers
     if plan.bare:
         writers = hinted(event.extra)
-    if event.op == "delete":
-        row = written(event.before or {}, writers, lost)
-        return row, row
-    row = written(event.after or {}, writers, lost)
+    row = written((event.before if event.op == "delete" else event.after) or {}, writers, lost)
     if event.op != "update":
         return row, row
     if event.before is None:

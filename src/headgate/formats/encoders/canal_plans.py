@@ -49,7 +49,9 @@ class Plan(msgspec.Struct):
         """sqlType and mysqlType of one row."""
         if not self.names and not self.guesses:
             return NULL, NULL
-        whole_row = len(row) == len(self.names) and list(row) == self.names
+        whole_row = list(row) == self.names
+        if whole_row and not (self.promoted or self.of_null or self.untyped):
+            return self.jdbc_json, self.mysql_json
         changes = [
             (name, code)
             for name, most, code in self.promoted
@@ -87,11 +89,15 @@ class Source(NamedTuple):
     """Whether ENUM and SET came as numbers."""
 
 
-def source_of(event: Event, dialect: str, split: bool) -> Source:
-    """Where an event's types and values come from; `split` says that its images go apart."""
-    own = event.format == "canal-json" and event.dialect == dialect
-    coded = own and not split and "row" not in (event.position or ())
-    return Source(own, coded, is_numbered(event))
+def source_of(dialect: str, told: tuple[str | None, str | None, bool]) -> Source:
+    """Where types and values come from, told an event's format and dialect.
+
+    And whether its row is or was one of several in a message.
+    """
+    format, event_dialect, several = told
+    own = format == "canal-json" and event_dialect == dialect
+    numbered = is_numbered(Event("row", format=format, dialect=event_dialect))
+    return Source(own, own and not several, numbered)
 
 
 def planner(dialect: str, source: Source, zone: str, described: bool) -> Plans[Plan]:

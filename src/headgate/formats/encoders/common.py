@@ -24,11 +24,13 @@ to_json = Encoder(enc_hook=str).encode
 """To JSON; digits of a number that a decoder kept as text are text here."""
 _names = Decoder(list[str])
 _anything = Decoder(float_hook=str)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 _FLOAT = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,4}))?")
 _SHORT = re.compile(rb"\\[bf\\]")
 _HEX = re.compile(rb"\\(?:\\|u00[01][0-9a-f])")
 _HTML = re.compile(rb"[<>&]|\xe2\x80[\xa8\xa9]")
+LESS, MORE, AND, BACKSLASH = b"<>&\\"
+"""Numbers, because looking for bytes in bytes costs ten times as much."""
 _HTML_ESCAPES = {
     b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026",
     b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029",
@@ -63,7 +65,7 @@ def whole(text: str) -> Any:
     size = len(text)
     if text.isdigit() and text.isascii() and (text[0] != "0" or size == 1):
         return int(text) if size < 19 else Raw(text.encode())
-    if text[:1] == "-" and text != "-0" and _NUMBER.fullmatch(text) and text[1:].isdigit():
+    if text[:1] == "-" and text != "-0" and is_number(text) and text[1:].isdigit():
         return int(text) if size < 19 else Raw(text.encode())
     raise Lossy("misfit", text)
 
@@ -74,7 +76,7 @@ def number(text: str) -> Any:
     >>> bytes(number("1.10"))
     b'1.10'
     """
-    if not _NUMBER.fullmatch(text):
+    if not is_number(text):
         raise Lossy("misfit", text)
     if text == "-0":  # which most JSON readers take for 0
         raise Lossy("float-digits", Raw(b"-0.0"))
@@ -145,7 +147,7 @@ def json_value(text: str) -> Raw | None:
     (b'{"a": 1.10}', None)
     """
     try:
-        _anything.decode(text)
+        _anything.decode(str(text))  # it takes no Number, which a decoder's text may be
     except (MsgspecError, RecursionError, UnicodeError):
         return None
     # Line breaks can only be between tokens: in a string they are escaped.
@@ -249,7 +251,7 @@ def go_style(message: bytes) -> bytes:
     >>> go_style(b'"<\\\\b"')
     b'"\\\\u003c\\\\u0008"'
     """
-    if b"<" in message or b">" in message or b"&" in message or b"\xe2\x80" in message:
+    if LESS in message or MORE in message or AND in message or not message.isascii():
         message = _HTML.sub(lambda m: _HTML_ESCAPES[m[0]], message)
     return long_escapes(message)
 
@@ -260,7 +262,7 @@ def long_escapes(message: bytes) -> bytes:
     >>> long_escapes(b'"\\\\b"')
     b'"\\\\u0008"'
     """
-    if b"\\b" not in message and b"\\f" not in message:
+    if BACKSLASH not in message:
         return message
     return _SHORT.sub(lambda m: {b"\\b": b"\\u0008", b"\\f": b"\\u000c"}.get(m[0], m[0]), message)
 
@@ -271,7 +273,7 @@ def jackson_style(message: bytes) -> bytes:
     >>> jackson_style(b'"\\\\u001f"')
     b'"\\\\u001F"'
     """
-    if b"\\u00" not in message:
+    if BACKSLASH not in message:
         return message
     return _HEX.sub(lambda m: m[0][:2] + m[0][2:].upper(), message)
 

@@ -33,6 +33,8 @@ CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
 _DATE = re.compile(r"(-?\d{4,7})-(\d\d)-(\d\d)", re.ASCII)
 _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)", re.ASCII)
 _DECIMAL = re.compile(r"(-?)(\d+)(?:\.(\d+))?", re.ASCII)
+is_usual = re.compile(r"\d{4}-\d\d-\d\d (?!24)\d\d:\d\d:\d\d(?:\.\d+)?", re.ASCII).fullmatch
+"""What Python's reader of times may be given: 2024-W10-1 is a day to it, 24:00 the next one's."""
 INT32, INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
 DAY_MILLIS = range(24 * 60 * 60 * 1000 + 1)
 """What Connect's Time may be: it has no negative times, and none beyond a day."""
@@ -567,13 +569,13 @@ def counted_datetime(units: int, zero: int | None) -> Write:
     fromisoformat = datetime.fromisoformat
 
     def write(text: str) -> int:
-        if len(text) == 19 and text[10] == " " and text[4] == "-":  # the usual one, made short
+        if len(text) == 19 and is_usual(text):  # made short
             try:
                 since = fromisoformat(text) - EPOCH
                 count = (since.days * 86400 + since.seconds) * units
                 if count in INT64:
                     return count
-            except (ValueError, TypeError):
+            except ValueError:
                 pass  # the years that Python does not have, and what is no time
         found = since_epoch(text)
         if found is None:
@@ -657,11 +659,10 @@ def iso_datetime(zero: str | None, digits: int | None = None) -> Write:
     fill = str if digits is None else filled(digits)
 
     def write(text: str) -> str:
-        size = len(text)
-        if size == 19 or (size > 20 and text[19] == "."):  # the usual ones, made short
+        if is_usual(text):  # made short
             try:
-                if fromisoformat(text).tzinfo is None and text[10] == " " and text[4] == "-":
-                    return f"{text[:10]}T{fill(text[11:])}Z"
+                fromisoformat(text)
+                return f"{text[:10]}T{fill(text[11:])}Z"
             except ValueError:
                 pass
         if since_epoch(text) is None:

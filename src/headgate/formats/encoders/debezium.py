@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from headgate.errors import UsageError
 from headgate.event import Event, Record
 from headgate.formats import Encode, Encoding
 from headgate.formats.encoders import connect_schema
-from headgate.formats.encoders.common import jackson_style, to_json
+from headgate.formats.encoders.common import BACKSLASH, jackson_style, to_json
 from headgate.formats.encoders.connect_rows import (
     CONNECT_FORMATS,
     NOTHING,
@@ -248,6 +248,30 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
     return source
 
 
+def make_written_source(
+    prefix: str | None,
+) -> Callable[[Event, Mapping[str, str] | None], tuple[Source, Any]]:
+    """The same, and what is written for it.
+
+    The rows of a transaction have one and the same where nobody tells their places in the log.
+    """
+    source_of = make_source(prefix)
+    latest: tuple[Any, Source, Raw] | None = None
+
+    def source(event: Event, kept: Mapping[str, str] | None) -> tuple[Source, Any]:
+        nonlocal latest
+        if event.position is not None or kept is not None:
+            own = source_of(event, kept)
+            return own, own
+        told = (event.event_time, event.op == "snapshot", event.database, event.table)
+        if latest is None or latest[0] != told:
+            shared = source_of(event, None)
+            latest = told, shared, Raw(to_json(shared))
+        return latest[1:]
+
+    return source
+
+
 def is_placed(source: Source) -> bool:
     """Whether all of the place in the binlog is known that the connector's schema requires."""
     required = (source.server_id, source.file, source.pos, source.row)
@@ -266,15 +290,15 @@ def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> A
     return found | {name: bare(text) for name, text in place.items()}
 
 
-def restore(message: Envelope, event: Event, kept: Mapping[str, str]) -> None:
+def restore(message: Envelope, source: Source, event: Event, kept: Mapping[str, str]) -> None:
     """Give a message of Debezium's the members that few have."""
     if "transaction.id" in kept:
         orders = {name: small(kept.get(f"transaction.{name}")) for name in ORDERS}
         message.transaction = {"id": kept["transaction.id"], **orders}
     if "ts_ns" in kept:
         message.ts_ns = small(kept["ts_ns"])
-    if message.source.connector not in MYSQL_LIKE:
-        message.source = with_own_members(message.source, event, kept)
+    if source.connector not in MYSQL_LIKE:
+        message.source = with_own_members(source, event, kept)
 
 
 def changes_key(event: Event) -> bool:
@@ -294,11 +318,15 @@ def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> 
         if event.key is not None:
             lost.append("key")  # that a table has none is said like not knowing it
         return None
-    try:
-        return {name: row[name] for name in event.key} if row is not None else None
-    except KeyError:
-        lost.append("key")
+    if row is None:
         return None
+    values = {}
+    for name in event.key:
+        if name not in row:
+            lost.append("key")
+            return None
+        values[name] = row[name]
+    return values
 
 
 def discard(lost: list[str], codes: Container[str]) -> None:
@@ -352,7 +380,7 @@ def make_starts(event: Event, layout: Layout, source: Source, lost: list[str]) -
 def finish(start: bytes, message: Any, end: bytes) -> bytes:
     """A message as Kafka's JSON converter writes it."""
     sent = to_json(message)
-    return start + (jackson_style(sent) if b"\\" in sent else sent) + end
+    return start + (jackson_style(sent) if BACKSLASH in sent else sent) + end
 
 
 def finish_key(starts: Starts, values: Any) -> bytes | None:
@@ -399,7 +427,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         return oms_encoder(dialect == "oms", bool(options.schemas_enable))
     schemas = options.schemas_enable is not False
     plans = {own: planner(options, schemas, own) for own in (False, True)}
-    source_of = make_source(options.topic_prefix)
+    source_of = make_written_source(options.topic_prefix)
     others = auxiliary(options.topic_prefix, schemas)
     tombstones = options.tombstones_on_delete
     last = Followed()
@@ -416,15 +444,15 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         own = whose(event)
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = images_of(event, layout, lost)
-        source = source_of(event, own)
+        source, source_json = source_of(event, own)
         value_start, key_start, end = (
             make_starts(event, layout, source, lost) if schemas else NO_SCHEMA
         )
         message = Envelope(
-            before, after, source, None, OPS[op], thousandth(emitted), emitted, nanos(emitted)
+            before, after, source_json, None, OPS[op], thousandth(emitted), emitted, nanos(emitted)
         )
         if own:
-            restore(message, event, own)
+            restore(message, source, event, own)
         elif source.pos is None and event.position and "pos" in event.position:
             lost.append("position")  # OMS's place in the log is no offset
         if op == "update" and changes_key(event):

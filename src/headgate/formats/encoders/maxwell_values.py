@@ -237,4 +237,4 @@ def finish(message: Any) -> bytes:
     b'{"a":"\\\\u001F","doc":"\\\\u001f"}'
     """
     text = jackson_style(to_json(message))
-    return text.replace(b"\0", b"0") if b"\0" in text else text
+    return text.replace(b"\0", b"0") if 0 in text else text

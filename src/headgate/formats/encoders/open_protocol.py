@@ -27,7 +27,7 @@ RECORD_OVERHEAD = 36
 """What Kafka adds to a message, as TiCDC counts it."""
 MAX_TIME = 2**45 * 1_000
 """Microseconds; what a TSO has room for."""
-CUT_DOWN = ("onlyHandleKey", "claimCheckLocation")
+CUT_DOWN = frozenset({"onlyHandleKey", "claimCheckLocation"})
 _MISSING = object()
 _HTML = [(c, f"\\u{ord(c):04x}") for c in "<>&\u2028\u2029"]
 
@@ -209,8 +209,8 @@ def told_of(event: Event, lost: list[str]) -> tuple[dict[str, str], bool, str]:
     extra = event.extra or {}
     if event.format != "open-protocol":
         # A claim check's file is of its own format: the location is of no use in another.
-        cut_down = any(name in extra for name in CUT_DOWN)
-        if not cut_down and any(name in extra for name in INCOMPLETE):
+        cut_down = not CUT_DOWN.isdisjoint(extra)
+        if not cut_down and not INCOMPLETE.isdisjoint(extra):
             lost.append("incomplete")
         return {}, cut_down, ""
     numbers = {name: extra[name] for name in ("rid", "ptn") if is_int64(extra.get(name))}
@@ -289,12 +289,15 @@ class Batches:
     def __init__(self, options: Options) -> None:
         self.most_rows, self.most_bytes = options.max_batch_size, options.max_message_bytes
 
-    def fits(self, held: list[Record], record: Record) -> bool:
-        """Whether a row can join those that are held."""
-        if len(held) >= self.most_rows:
-            return False
-        size = len(VERSION) + RECORD_OVERHEAD + sum(map(frame_bytes, held))
-        return size + frame_bytes(record) <= self.most_bytes
+    def size(self, record: Record) -> int:
+        """The bytes that one row adds to a message."""
+        return len(record.key or b"") - len(VERSION) + len(record.value or b"")
+
+    def fits(self, records: int, size: int) -> bool:
+        """Whether so many rows of so many bytes can be one message."""
+        return (
+            records <= self.most_rows and len(VERSION) + RECORD_OVERHEAD + size <= self.most_bytes
+        )
 
     def join(self, held: list[Record]) -> Record:
         """The version once, then all keys; all values."""
@@ -305,11 +308,6 @@ class Batches:
             key=VERSION + b"".join([(r.key or b"")[8:] for r in held]),
             value=b"".join([r.value or b"" for r in held]),
         )
-
-
-def frame_bytes(record: Record) -> int:
-    """The bytes that one row adds to a message."""
-    return len(record.key or b"") - len(VERSION) + len(record.value or b"")
 
 
 CARRIED = frozenset({"ddl", "watermark", "database", "table", "key", "types", "bare-values"})

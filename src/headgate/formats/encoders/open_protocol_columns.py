@@ -43,6 +43,7 @@ Asked = tuple[bool, bool, "tuple[str, ...] | None", tuple[str, ...], tuple["str 
 
 HINTS = ("numbers", "booleans", "nested")
 OWN_HINTS = ("h", "base64", "t")
+ALL_HINTS = frozenset(HINTS + OWN_HINTS)
 NO_OWN_HINTS = (None, None, None)
 NO_HINTS = (None, None, None, *NO_OWN_HINTS)
 _codes = Decoder(dict[str, Annotated[int, Meta(ge=0, le=255)]])
@@ -70,7 +71,7 @@ def asked_of(event: Event, image: Image) -> Asked:
     """What an event tells of an image's columns."""
     own, extra = event.format == "open-protocol", event.extra
     hints: tuple[str | None, ...] = NO_HINTS
-    if extra:
+    if extra and not ALL_HINTS.isdisjoint(extra):
         hints = (*map(extra.get, HINTS), *(map(extra.get, OWN_HINTS) if own else NO_OWN_HINTS))
     return own, is_numbered(event), event.key, tuple(image), hints
 

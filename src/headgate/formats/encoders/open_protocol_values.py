@@ -7,7 +7,7 @@ from collections.abc import Callable
 from json.encoder import encode_basestring as quote
 
 from headgate.formats.encoders.canal_values import year_number
-from headgate.formats.encoders.common import enum_index, number, raw_bytes, set_mask, whole
+from headgate.formats.encoders.common import enum_index, is_number, raw_bytes, set_mask, whole
 from headgate.formats.parts.open_protocol_columns import (
     FLOATS,
     LOBS,
@@ -65,8 +65,8 @@ def bare_number(text: str) -> str:
     >>> bare_number("1.10"), bare_number("-0")
     ('1.10', '-0')
     """
-    if text != "-0":
-        number(text)
+    if not is_number(text):
+        raise Lossy("misfit", text)
     return text
 
 

@@ -129,7 +129,7 @@ def position_of(source: Source) -> dict[str, str] | None:
         position["server_id"] = f"{source.server_id}"
     if source.thread is not None:
         position["thread"] = f"{source.thread}"
-    if source.sequence is not NULL and (sequence := exact_text(source.sequence)) is not None:
+    if source.sequence != NULL and (sequence := exact_text(source.sequence)) is not None:
         position["sequence"] = sequence
     return position or None
 
