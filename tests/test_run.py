@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,8 @@ def test_a_second_run_takes_up_where_the_first_ended(bench: Bench) -> None:
 
     assert ["1", "2"] == bench.ids()
     assert 2 == status.totals.messages
+    nothing_new = bench.run("maxwell")
+    assert (status.batch, status.totals) == (nothing_new.batch, nothing_new.totals)
 
 
 def test_repeats_are_recognised_within_a_batch_and_across_batches(bench: Bench) -> None:
@@ -252,15 +255,21 @@ def test_redacted_letters_keep_coordinates_only(bench: Bench) -> None:
 
 
 def test_too_many_bad_messages_stop_the_job_before_anything_is_written(bench: Bench) -> None:
-    bench.put("a.jsonl", *[canal()] * 4, b"{", b"}")
+    bench.put("a.jsonl", *[canal()] * 20, *[b"{"] * 11)
 
-    with pytest.raises(TooManyInvalid, match=r"2 of the last 6 messages.*malformed-json"):
+    with pytest.raises(TooManyInvalid, match=r"11 of the last 31 messages.*malformed-json"):
         bench.run("maxwell", pipeline={"max_invalid": "10%"})
 
     assert [] == bench.messages()
     assert "failed" == read_status(str(bench.root / "state")).state
     bench.run("maxwell", pipeline={"max_invalid": "90%"})
-    assert ["1"] * 4 == bench.ids()
+    assert ["1"] * 20 == bench.ids()
+
+
+def test_one_bad_message_among_few_does_not_stop_a_job(bench: Bench) -> None:
+    bench.put("a.jsonl", b"{")
+
+    assert 1 == bench.run("maxwell", pipeline={"max_invalid": "1%"}).totals.dead_letters
 
 
 def test_selection_and_routes(bench: Bench) -> None:
@@ -364,3 +373,139 @@ def test_the_state_of_a_lost_batch_is_missed(bench: Bench) -> None:
 
     with pytest.raises(UsageError, match="restore the checkpoint"):
         bench.run()
+
+
+def test_a_checkpoint_without_sparks_part_is_refused(bench: Bench) -> None:
+    bench.put("a.jsonl", canal())
+    bench.run("maxwell")
+    shutil.rmtree(bench.root / "state" / "query")
+    bench.put("b.jsonl", canal(table="new"))
+
+    with pytest.raises(UsageError, match="restore the checkpoint"):
+        bench.run("maxwell")
+
+
+def debezium(n: int, file: str, server: int, op: str = "u", **more: Any) -> bytes:
+    """A change of row 1 by Debezium; `n` is its value and its place in the file."""
+    source = {
+        "version": "3.0", "connector": "mysql", "name": "s", "ts_ms": 1_700_000_000_000 + n,
+        "db": "shop", "table": "t", "server_id": server, "file": file, "pos": n, "row": 0,
+    }  # fmt: skip
+    row = {"id": 1, "n": n}
+    images = {"before": None if op == "c" else {"id": 1, "n": 0}, "after": row}
+    if op == "d":
+        images = {"before": row, "after": None}
+    told = {**images, "source": source, "op": op, "ts_ms": 1_700_000_000_000 + n, **more}
+    return json.dumps(told).encode()
+
+
+def test_another_servers_binlog_is_no_disorder(bench: Bench) -> None:
+    moves = [
+        debezium(5, "bin.000123", 1),
+        debezium(2, "bin.000004", 2),
+        debezium(3, "bin.000001", 2),
+    ]
+    bench.put("a.jsonl", *moves)
+
+    bench.run("maxwell")
+
+    assert ["5", "2", "3"] == [e.after["n"] for e in bench.events()]
+
+
+def test_a_tombstone_of_a_repeated_delete_is_a_repeat_in_the_next_batch_too(bench: Bench) -> None:
+    life = [debezium(1, "b.1", 1, "d"), None, debezium(2, "b.1", 1, "c")]
+    columns = {"key": pa.array([b'{"id":1}'] * 3, pa.binary())}
+    bench.put("a.parquet", *life, **columns, **lanes((0, 0), (0, 1), (0, 2)))
+    bench.run("debezium")
+    one = {"key": pa.array([b'{"id":1}'], pa.binary())}
+    bench.put("b.parquet", life[0], **one, **lanes((0, 3)))
+    bench.run("debezium")
+    two = {"key": pa.array([b'{"id":1}'] * 2, pa.binary())}
+    bench.put("c.parquet", *life[1:], **two, **lanes((0, 4), (0, 5)))
+
+    status = bench.run("debezium")
+
+    assert ["row", "tombstone", "row"] == [e.kind for e in bench.events()]
+    assert 3 == status.totals.repeated
+
+
+def test_files_of_one_name_in_two_folders_are_two(bench: Bench) -> None:
+    for day in ("1", "2"):
+        (bench.root / "in" / day).mkdir()
+        statement = canal(
+            data=None, type="ALTER", isDdl=True, sql=f"ALTER TABLE t ADD c{day} INT",
+            pkNames=None, mysqlType=None, sqlType=None,
+        )  # fmt: skip
+        bench.put(f"{day}/part-0.jsonl", statement, canal())
+    bench.put("x%41 é.jsonl", canal())
+
+    bench.run("maxwell")
+
+    assert ["ddl", "ddl", "row", "row", "row"] == sorted(e.kind for e in bench.events())
+    ids = [{h["key"]: h["value"] for h in m["headers"]}[ID_HEADER] for m in bench.messages()]
+    assert 5 == len(set(ids))
+
+
+def test_a_topic_that_is_exported_twice_is_recognised_by_its_offsets(bench: Bench) -> None:
+    bench.put("a.parquet", canal(), canal(), **lanes((0, 7), (0, 8)))
+    bench.run("maxwell")
+    bench.put("b.parquet", canal(), canal(), canal(), **lanes((0, 7), (0, 8), (0, 9)))
+
+    status = bench.run("maxwell")
+
+    assert 3 == len(bench.events())
+    assert 2 == status.totals.repeated
+
+
+def test_ddl_that_was_refused_is_written_when_it_comes_back(bench: Bench) -> None:
+    alter = ddl(5, "ALTER TABLE orders ADD COLUMN x INT")
+    bench.put("a.jsonl", alter, alter.replace(b"x INT", b"y INT"))
+    refused = bench.run("maxwell&strict=true")
+    assert 2 == refused.totals.dead_letters
+    Store(str(bench.root / "state" / "dead-letters")).replay()
+
+    bench.run("maxwell")
+
+    assert ["x INT", "y INT"] == sorted(str(e.ddl)[-5:] for e in bench.events())
+
+
+def test_a_row_stays_before_ddl_of_its_own_lane_whatever_its_clock_says(bench: Bench) -> None:
+    statement = canal(
+        data=None, type="ALTER", isDdl=True, sql="ALTER TABLE orders ADD c INT", pkNames=None,
+        mysqlType=None, sqlType=None, es=1_589_373_510_000,
+    )  # fmt: skip
+    bench.put("a.jsonl", canal(), statement, canal(es=1_589_373_516_000))
+
+    bench.run("maxwell")
+
+    assert ["row", "ddl", "row"] == [e.kind for e in bench.events()]
+
+
+def test_a_row_that_comes_behind_later_ddl_is_put_before_it(bench: Bench) -> None:
+    bench.put("a.jsonl", ddl(5, "ALTER TABLE orders ADD COLUMN x INT"), ticdc(1, 4), ticdc(2, 6))
+
+    bench.run()
+
+    assert ["row", "ddl", "row"] == [e.kind for e in bench.events()]
+
+
+def test_a_clock_in_the_future_does_not_make_a_job_forget(bench: Bench) -> None:
+    bench.put("a.jsonl", ticdc(1, 1, es=4_102_444_800_000), *[ticdc(n, n) for n in range(2, 5)])
+    bench.run()
+    for n in range(12):  # enough batches that the ledger is made one file again
+        bench.put(f"b{n}.jsonl", ticdc(100 + n, 100 + n))
+        bench.run()
+    bench.put("c.jsonl", *[ticdc(n, n) for n in range(2, 5)])
+
+    assert 3 == bench.run().totals.repeated
+
+
+def test_headers_without_names_are_left_out(bench: Bench) -> None:
+    type_ = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    headers = pa.array([[{"key": None, "value": b"x"}, None, {"key": "a", "value": None}]], type_)
+    bench.put("a.parquet", canal(), headers=headers, **lanes((0, 7)))
+
+    bench.run("maxwell")
+
+    (message,) = bench.messages()
+    assert ["a", ID_HEADER] == [h["key"] for h in message["headers"]]

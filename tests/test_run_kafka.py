@@ -24,7 +24,7 @@ from headgate.formats import MODULES, decoder, load
 from headgate.pipeline.check import checked, described
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.headers import ID_HEADER
-from headgate.pipeline.load import job_of
+from headgate.pipeline.load import job_of, load_job
 from headgate.pipeline.run import run
 from headgate.pipeline.status import Status
 from headgate.pipeline.status import read as read_status
@@ -344,3 +344,62 @@ def read_status_or_none(tmp_path: Path) -> Status | None:
     except UsageError:
         return None
     return status if status.batch >= 0 else None
+
+
+def test_routed_ddl_and_odd_names(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    topic = broker.create_topic("odd", 1)
+    create = ddl(1, "CREATE TABLE orders (id INT)", "CREATE")
+    row = ticdc(1, 2, table="order items")
+    broker.produce(topic, [(None, create, 0, None), (None, row, 0, None)])
+    job = {
+        "source": {"uri": uri(broker, topic)},
+        "route": [{"table": "shop.(.*)", "topic": "odd.{table}"}],
+        "sink": {"uri": uri(broker, "", protocol="open-protocol", partition_num=3)},
+        "pipeline": {"checkpoint": f"{tmp_path}/state"},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+
+    status = run(load_job(str(tmp_path / "job.yaml")), once=True, spark=spark)
+
+    assert 0 == status.totals.dead_letters
+    assert ["ddl"] * 3 == kinds_in(broker, "odd.orders")
+    assert ["row"] == kinds_in(broker, "odd.order_x20items")
+
+
+def kinds_in(broker: Broker, topic: str) -> list[str]:
+    decode = decoder("open-protocol")
+    return [e.kind for r in broker.consume(topic) for e in decode(r[2], r[3], None)]
+
+
+def test_two_sinks_have_their_own_topics(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("two", 1)
+    broker.create_topic("two-narrow", 1)
+    broker.produce(topic, [(None, canal(table="order items"), 0, None)])
+
+    once(
+        spark, tmp_path, uri(broker, topic), uri(broker, "two-narrow", protocol="maxwell"),
+        uri(broker, "two.{table}", protocol="debezium", partition_num=4),
+    )  # fmt: skip
+
+    assert [1, 1] == [len(broker.consume(name)) for name in ("two-narrow", "two.order_x20items")]
+
+
+def test_a_message_too_large_for_kafka_is_parked(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("large", 1, **{"max.message.bytes": "4000000"})
+    row = {"id": "1", "amount": "1.10", "note": "x" * 900_000}
+    large = canal(data=[{**row, "note": "x" * 700_000}], old=[row], type="UPDATE")
+    broker.produce(topic, [(None, large[:900_000], 0, None), (None, canal(), 0, None)])
+    sink = uri(broker, "large-out", protocol="maxwell", max_message_bytes=200_000)
+
+    status = once(spark, tmp_path, uri(broker, topic, max_message_bytes=500_000), sink)
+
+    assert {"": {"too-large": 1}} == status.totals.dead
+    assert 1 == len(broker.consume("large-out"))
+    again = {"id": "1", "amount": "1.10", "note": "x" * 300_000}
+    broker.produce(topic, [(None, canal(data=[again]), 0, None)])
+    status = once(spark, tmp_path, uri(broker, topic, max_message_bytes=500_000), sink)
+    assert {"too-large": 1} == status.totals.dead["shop.orders"]

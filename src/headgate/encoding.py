@@ -30,6 +30,7 @@ from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import EncodeOptions, build, names
 from headgate.schemas import Schemas
 from headgate.specimens import DATABASE, SCHEMA, TABLE, TOPIC, specimens
+from headgate.topics import safe
 from headgate.values import LAST_TIME, YEAR_ONE
 
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
@@ -293,7 +294,7 @@ def topic_template(template: str | None) -> Callable[[Event], str | None]:
         told = {"database": event.database, "schema": event.database, "table": event.table}
         if any(told[name] is None for name in _NAME.findall(template)):
             return None  # a watermark, or DDL of a database: the sink's default topic
-        return _NAME.sub(lambda found: str(told[found[1]]), template)
+        return _NAME.sub(lambda found: safe(str(told[found[1]])), template)
 
     return topic
 

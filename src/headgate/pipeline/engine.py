@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import msgspec
 from pyspark import StorageLevel
@@ -44,12 +44,22 @@ from headgate.pipeline.storage import Storage
 RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
 MESSAGE_BYTES = 1_000_000
 """Rows are joined into messages no longer than this: what a broker takes, unless told otherwise."""
-JUDGED_MESSAGES = 1_000
-"""The share of dead letters is judged over at least so many messages, where there are as many."""
+JUDGED_MESSAGES = 100
+"""The share of dead letters is that of at least so many messages."""
+MOST_MESSAGES = 1_000_000
+"""Most messages of a batch from Kafka, unless the job says: a long topic is read in parts."""
 
 
 class TooManyInvalid(HeadgateError):
     """More messages than `max_invalid` allows cannot be processed: the batch is not written."""
+
+
+@dataclass
+class Parts:
+    """What a sink gets of a batch, one part after the other, and the topics it goes to."""
+
+    frames: list[DataFrame] = field(default_factory=list)
+    topics: set[str] = field(default_factory=set)
 
 
 class Engine:
@@ -73,23 +83,25 @@ class Engine:
         owner = {"job": job_id, "checkpoint": job.checkpoint}
         self.letters = FileWriter(job.dead_letters, owner, lines=False)
         self.signatures: dict[int, set[str]] = {}
-        self.judged: list[tuple[int, int]] = []
         self.busy = threading.Lock()
         self.state = self.states.latest()
-        self.batch_tallies: list[Tally] = []
         self.on_batch: Callable[[State, list[Tally], float], None] = lambda *_: None
 
     def stream(self) -> DataFrame:
         """What the query reads."""
         inbox = self.storage.path(sources.INBOX)
-        return sources.stream(self.spark, self.job.source, inbox, self.job.max_messages)
+        most = self.job.max_messages
+        if most is None and self.job.source.kind == "kafka":
+            most = MOST_MESSAGES
+        return sources.stream(self.spark, self.job.source, inbox, most)
 
     def process(self, batch: DataFrame, number: int) -> None:
         """One micro-batch; dead letters that come back go last."""
         with self.busy:
             started = time.monotonic()
+            self.states.belongs_to(self.spark_checkpoint.read_json("metadata")["id"])
             state = self.states.before(number)
-            parts: list[list[DataFrame]] = [[] for _ in self.job.sinks]
+            parts = [Parts() for _ in self.job.sinks]
             letters: list[DataFrame] = []
             held: list[DataFrame] = []
             tallies: list[Tally] = []
@@ -100,21 +112,22 @@ class Engine:
                     messages = sources.messages(batch, self.job.source, inbox)
                     if messages is None:
                         continue
-                    work, found, ddl = self.worked(messages, state)
+                    again = inbox or self.job.source.kind != "kafka"
+                    work, found, ddl = self.worked(messages, state, again)
                     held.append(work)
                     if any(tally.dead for tally in found):
                         letters.append(letters_of(work))
                     for sink in range(len(self.job.sinks)):
-                        parts[sink] += self.parts(sink, work, found, ddl, state)
+                        self.add_parts(parts[sink], sink, work, found, ddl, state)
                     state = state.after(number, found, ddl)
                     tallies += found
-                self.judge(tallies)
+                    if not inbox:
+                        state.judged = self.judge(state.judged, found)
                 self.announce(state, number, parts)
                 if letters:
                     self.letters.write(number, letters, ())
-                topics = {topic for tally in tallies for topic in tally.topics}
                 for each, own in zip(self.writers, parts):
-                    each.write(number, own, topics)
+                    each.write(number, own.frames, own.topics)
             finally:
                 for work in held:
                     release(work)
@@ -124,15 +137,14 @@ class Engine:
             self.on_batch(state, tallies, time.monotonic() - started)
 
     def worked(
-        self, messages: DataFrame, state: State
+        self, messages: DataFrame, state: State, again: bool
     ) -> tuple[DataFrame, list[Tally], list[Found]]:
         """The work of a pass that lacked nothing, its tallies, and the DDL that is new."""
-        knowledge = state.knowledge(self.storage.uri)
+        knowledge = replace(state.knowledge(self.storage.uri), by_place=again)
+        job = for_workers(self.job)
         while True:
             told = self.judged_rows(messages)
-            work = kept(
-                told.mapInArrow(passing(self.job, knowledge), from_arrow_schema(WORK_SCHEMA))
-            )
+            work = kept(told.mapInArrow(passing(job, knowledge), from_arrow_schema(WORK_SCHEMA)))
             try:
                 tallies = tallies_of(work)
                 more = self.more(knowledge, tallies)
@@ -140,11 +152,8 @@ class Engine:
                 release(work)
                 raise
             if more is None:
-                refused = {f.id for tally in tallies for f in tally.ddl if not f.wanted}
-                ddl = [
-                    Found(f.event, f.id, f.id not in refused, f.topic) for f in knowledge.schedule
-                ]
-                return work, tallies, ddl
+                met = {f.id: f for tally in tallies for f in tally.ddl}
+                return work, tallies, [met.get(f.id, f) for f in knowledge.schedule]
             release(work)
             knowledge = more
 
@@ -171,29 +180,30 @@ class Engine:
             disordered=knowledge.disordered | disordered,
         )
 
-    def parts(
+    def add_parts(
         self,
+        parts: Parts,
         sink: int,
         work: DataFrame,
         tallies: list[Tally],
         ddl: list[Found],
         state: State,
-    ) -> list[DataFrame]:
+    ) -> None:
         """A sink's messages in parts that are written one after the other: DDL is a barrier."""
-        rows = work.where(F.col("sink") == sink)
+        rows = work.where(F.col("sink") == sink).withColumn("headers", F.expr(WITH_ID))
         steps = {step for tally in tallies for step in tally.steps}
+        parts.topics.update(t for tally in tallies for t in tally.topics[sink])
         encoder = self.encoder(sink, state)
-        found: list[DataFrame] = []
         waiting: list[Record] = []
         for step in range(len(ddl) + 1):
             if step in steps:
-                found += self.records(waiting)
+                self.add_records(parts, waiting)
                 waiting = []
-                chosen = rows.where(F.col("step") == step) if len(ddl) else rows
-                found.append(chosen.withColumn("headers", F.expr(WITH_ID)).select(*RECORD_COLUMNS))
+                chosen = rows.where(F.col("step") == step) if ddl else rows
+                parts.frames.append(chosen.select(*RECORD_COLUMNS))
             if step < len(ddl):
                 waiting += self.encoded(encoder, ddl[step])
-        return found + self.records(waiting)
+        self.add_records(parts, waiting)
 
     def encoder(self, sink: int, state: State) -> Encoder:
         """An encoder for what the driver writes itself: DDL and watermarks."""
@@ -216,7 +226,7 @@ class Engine:
                 record.topic = found.topic
         return records
 
-    def announce(self, state: State, number: int, parts: list[list[DataFrame]]) -> None:
+    def announce(self, state: State, number: int, parts: list[Parts]) -> None:
         """A watermark at the end of a batch, when every lane has passed it and all rows are out."""
         expected: tuple[Lane, ...] = ()
         if self.job.source.kind == "kafka":
@@ -230,15 +240,16 @@ class Engine:
             for record in records:
                 name = f"watermark-{watermark}"
                 record.headers = (*(record.headers or ()), (ID_HEADER, name.encode()))
-            own += self.records(records)
+            self.add_records(own, records)
         state.announced = watermark
 
-    def broadcast(self, sink: int, event: Event, topics: list[str]) -> list[Record]:
+    def broadcast(self, sink: int, event: Event, topics: list[list[str]]) -> list[Record]:
         """Messages of an event that is of no table: for a sink of several topics, to each."""
         records = self.encoder(sink, State())(event).records
         if self.job.sinks[sink].kind != "kafka" or all(r.topic is not None for r in records):
             return records
-        return [msgspec.structs.replace(r, topic=topic) for topic in topics for r in records]
+        own = topics[sink] if topics else []
+        return [msgspec.structs.replace(r, topic=topic) for topic in own for r in records]
 
     def heartbeat(self) -> None:
         """Tell readers of Kafka that the job lives, and how far it is: to its newest change."""
@@ -249,37 +260,40 @@ class Engine:
             event = Event("heartbeat", event_time=self.state.newest, emit_time=now)
             for sink, each in enumerate(self.writers):
                 if self.job.sinks[sink].kind != "file":
-                    records = self.broadcast(sink, event, self.state.topics)
-                    each.write(self.state.batch, self.records(records), ())
+                    parts = Parts()
+                    self.add_records(parts, self.broadcast(sink, event, self.state.topics))
+                    each.write(self.state.batch, parts.frames, parts.topics)
         finally:
             self.busy.release()
 
-    def records(self, records: Iterable[Record]) -> list[DataFrame]:
+    def add_records(self, parts: Parts, records: list[Record]) -> None:
         """Messages that the driver has, as a part of their own."""
-        rows = [(r.key, r.value, r.partition, r.topic, r.headers) for r in records]
-        if not rows:
-            return []
-        return [self.spark.createDataFrame(rows, RECORD_DDL).coalesce(1)]
-
-    def judge(self, tallies: list[Tally]) -> None:
-        """Stop where more messages are dead than the job allows."""
-        most = self.job.max_invalid
-        if most is None:
+        if not records:
             return
+        rows = [(r.key, r.value, r.partition, r.topic, r.headers) for r in records]
+        parts.frames.append(self.spark.createDataFrame(rows, RECORD_DDL).coalesce(1))
+        parts.topics.update(r.topic for r in records if r.topic is not None)
+
+    def judge(self, before: list[tuple[int, int]], tallies: list[Tally]) -> list[tuple[int, int]]:
+        """Stop where more messages are dead than the job allows; else what the next is judged by.
+
+        Over a number of messages, so that one bad message among few does not stop a job.
+        """
         messages = sum(tally.messages for tally in tallies)
         dead = sum(n for t in tallies for counts in t.dead.values() for n in counts.values())
-        window = [*self.judged, (messages, dead)]
+        window = [*before, (messages, dead)]
         while len(window) > 1 and sum(n for n, _ in window[1:]) >= JUDGED_MESSAGES:
             window.pop(0)
         seen, bad = (sum(column) for column in zip(*window))
-        if bad > most * seen:
+        most = self.job.max_invalid
+        if most is not None and bad > most * max(seen, JUDGED_MESSAGES):
             example = next((t.example for t in tallies if t.example), ("", "nothing more is known"))
             raise TooManyInvalid(
                 f"{bad} of the last {seen} messages cannot be processed, and max_invalid is "
                 f"{most:.2%}; the first: {example[0]}: {example[1]}. Nothing of this batch was "
                 "written: start the job again after a fix, or with a higher max_invalid"
             )
-        self.judged = window
+        return window
 
 
 def reach(spark: SparkSession, job: Job) -> None:
@@ -326,6 +340,14 @@ def scheduled(found: list[Found]) -> tuple[Found, ...]:
         )  # fmt: skip
 
     return tuple(sorted(found, key=functools.cmp_to_key(compare)))
+
+
+def for_workers(job: Job) -> Job:
+    """The job without what only the driver needs: a worker gets no secrets."""
+    limit = ("kafka.max.request.size",)
+    sinks = [replace(s, kafka={k: v for k, v in s.kafka.items() if k in limit}) for s in job.sinks]
+    source = replace(job.source, kafka={})
+    return replace(job, source=source, sinks=tuple(sinks), settings={})
 
 
 def with_schema(source: Source, schema: str | None) -> Source:

@@ -30,11 +30,12 @@ WITH_ID = f"""
 
 
 class _Header(msgspec.Struct):
-    key: str
+    key: str | None = None
     value: str | None = None
 
 
 _read = msgspec.json.Decoder(list[_Header]).decode
+"""A header without a name is of no use to anybody."""
 
 
 def from_text(text: str | None) -> Headers:
@@ -48,7 +49,7 @@ def from_text(text: str | None) -> Headers:
     return tuple(
         (h.key, None if h.value is None else b64decode(h.value))
         for h in _read(text)
-        if h.key != ID_HEADER
+        if h.key is not None and h.key != ID_HEADER
     )
 
 
@@ -66,5 +67,8 @@ def texts(column: pa.Array) -> pa.Array:
     """A column of headers as text."""
     if column.null_count == len(column):
         return pa.nulls(len(column), pa.string())
-    told = ([(h["key"], h["value"]) for h in found or ()] for found in column.to_pylist())
+    told = (
+        [(h["key"], h["value"]) for h in found or () if h and h["key"] is not None]
+        for found in column.to_pylist()
+    )
     return pa.array(map(to_text, told), pa.string(), size=len(column))

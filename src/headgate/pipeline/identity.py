@@ -43,6 +43,15 @@ def identity(event: Event) -> bytes | None:
     return blake2b(_packed(told), digest_size=ID_BYTES).digest()
 
 
+def placed_identity(place: str, number: int) -> bytes:
+    """What a change is known by that came at a place of a file, as a number of its message.
+
+    >>> placed_identity("a.jsonl:1", 0) == placed_identity("a.jsonl:1", 1)
+    False
+    """
+    return blake2b(_packed(("place", place, number)), digest_size=ID_BYTES).digest()
+
+
 def _key_values(event: Event) -> list[str | None] | None:
     """The key of the row before and after, as far as it is known."""
     if not event.key:
@@ -111,7 +120,7 @@ def order(event: Event) -> Order | None:
 
     >>> event = Event("row", "insert", "d", "t", position={"file": "bin.000009", "pos": "4"})
     >>> order(event)
-    ('bin', (9, 4, 0))
+    ('binlog  bin', (9, 4, 0))
     """
     if event.commit_ts is not None:
         return ("commit", (event.commit_ts,))
@@ -122,7 +131,8 @@ def order(event: Event) -> Order | None:
     place = (number, position.get("pos", ""), position.get("row", "0"))
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in place):
         return None
-    return (file, tuple(map(int, place)))
+    # Another server counts its files anew.
+    return (f"binlog {position.get('server_id', '')} {file}", tuple(map(int, place)))
 
 
 def comes_before(earlier: Event, later: Event) -> bool | None:

@@ -8,6 +8,7 @@ disorder), it is run again with that.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,13 +23,16 @@ from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import Event, Record
 from headgate.formats import decoder
 from headgate.pipeline.headers import ID_HEADER, from_text, to_text
-from headgate.pipeline.identity import comes_before, identity, order
+from headgate.pipeline.identity import comes_before, identity, placed_identity
 from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.ledger import Ledger
 from headgate.pipeline.selection import Selection, SelectionError
 from headgate.pipeline.storage import Storage
 from headgate.spark import fast_worker
 
+AN_HOUR = 3_600_000_000
+REQUEST_SIZE, MOST_BYTES, ROOM = "kafka.max.request.size", 1_048_576, 1_024
+"""Kafka's limit of a message, its default, and what of it headers and the frame take."""
 KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
 """What is said of a change by a row condition (conditions.py); else a dead letter's reason."""
 TIME = pa.timestamp("us", tz="UTC")
@@ -72,6 +76,9 @@ class Found(msgspec.Struct):
     wanted: bool
     """Whether it is to be written, and not only to be learnt from."""
     topic: str | None = None
+    lane: Lane | None = None
+    refused: bool = False
+    """Whether it became a dead letter, and so was not applied."""
 
 
 class Tally(msgspec.Struct):
@@ -96,7 +103,10 @@ class Tally(msgspec.Struct):
     ledger: tuple[str, ...] = ()
     ddl: list[Found] = []
     disordered: bool = False
-    topics: list[str] = []
+    topics: list[list[str]] = []
+    """By sink."""
+    dropped_key: bytes | None = None
+    """The key of a delete that was a repeat, if it came last: its tombstone is one too."""
     steps: list[int] = []
     signatures: list[tuple[int, str]] = []
     """Types of a row condition's columns that the pass had no expression for."""
@@ -109,7 +119,10 @@ class Knowledge:
     state_uri: str
     ledgers: dict[Lane, tuple[str, ...]] = field(default_factory=dict)
     watermarks: dict[Lane, int] = field(default_factory=dict)
-    newest: int | None = None
+    newest: dict[Lane, int] = field(default_factory=dict)
+    dropped_keys: dict[Lane, bytes] = field(default_factory=dict)
+    by_place: bool = False
+    """Whether messages can come again at the same place: from files and the inbox, not Kafka."""
     applied_ddl: frozenset[str] = frozenset()
     catalogue: tuple[Event, ...] = ()
     """DDL of earlier batches, that tells tables' schemas."""
@@ -211,13 +224,15 @@ class LanePass:
         self.held: list[Entry] = []
         self.batches: list[pa.RecordBatch] = []
         self.headers: list[list[str | None] | None] = []
-        self.last: dict[tuple[str | None, str | None], Any] = {}
+        self.last: dict[tuple[str | None, str | None], int] = {}
         self.counts: Counter[tuple[str | None, str | None, str]] = Counter()
         self.lost: Counter[tuple[str, ...]] = Counter()
         self.dead: Counter[tuple[str, str]] = Counter()
-        self.topics: set[str] = set()
+        self.topics: list[set[str]] = [set() for _ in self.encoders]
+        self.last_ddl: int | None = None
+        self.now = int(time.time() * 1_000_000)
         self.steps: set[int] = set()
-        self.dropped_key: bytes | None = None
+        self.dropped_key = told.dropped_keys.get(lane)
         self.left_key: bytes | None = None
 
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -247,25 +262,32 @@ class LanePass:
         for codes, n in self.lost.items():
             for code in codes:
                 tally.losses[code] = tally.losses.get(code, 0) + n
-        tally.topics, tally.steps = sorted(self.topics), sorted(self.steps)
+        tally.topics, tally.steps = list(map(sorted, self.topics)), sorted(self.steps)
+        tally.dropped_key = self.dropped_key
         tally.ledger = self.ledger.write(self.horizon())
         yield work_rows(tally=[msgspec.json.encode(tally)])
 
     def horizon(self) -> int:
-        """The time before which applied changes are forgotten."""
-        newest = max(self.tally.newest or 0, self.worker.knowledge.newest or 0)
-        return newest - int(self.worker.job.remember * 1_000_000)
+        """The time of this lane before which applied changes are forgotten."""
+        return self.newest - int(self.worker.job.remember * 1_000_000)
+
+    @property
+    def newest(self) -> int:
+        """The newest time of a change in this lane so far."""
+        return max(self.tally.newest or 0, self.worker.knowledge.newest.get(self.lane, 0))
 
     def fresh(
         self, events: list[Event], counts: Sequence[int], messages: pa.RecordBatch
     ) -> list[Entry]:
         """The events that were not applied before; watermarks are noted and end here."""
-        ids = list(map(identity, events))
+        places = self.places(messages)
+        own = ids = list(map(identity, events))
+        if self.worker.knowledge.by_place:
+            ids = by_place(events, ids, counts, places)
         known = self.ledger.known(ids)
         judged = self.verdicts(messages)
         applied = self.ledger.fresh
         keys = messages.column("key")
-        places = self.places(messages)
         number_of_batch = len(self.batches) - 1
         entries: list[Entry] = []
         row = left = number = -1
@@ -281,13 +303,16 @@ class LanePass:
                     self.watermark = max(self.watermark or 0, event.commit_ts)
                 continue
             verdict = self.verdict(event, judged, row)
+            if kind == "ddl" and event.commit_ts is not None:
+                self.last_ddl = max(self.last_ddl or 0, event.commit_ts)
             if id_ is not None and kind == "row":
                 if known[n] or id_ in applied:
                     self.tally.repeated += 1
                     if event.op == "delete":
                         self.dropped_key = keys[row].as_py()
                     continue
-                applied[id_] = event.event_time or 0
+                self.note_time(event)
+                applied[id_] = event.event_time or self.newest
                 self.look_at_order(event)
             elif self.dropped_key is not None and kind == "tombstone":
                 if keys[row].as_py() == self.dropped_key:
@@ -297,6 +322,8 @@ class LanePass:
             self.dropped_key = None
             if verdict == DROP:
                 self.tally.left_out += 1
+                if event.op == "delete":
+                    self.left_key = keys[row].as_py()
                 continue
             if verdict != KEEP:
                 code, _, said = verdict.partition("|")
@@ -304,9 +331,11 @@ class LanePass:
                     rule = self.worker.selection.condition_of(event) or 0
                     self.tally.signatures.append((rule, said))
                 event = msgspec.structs.replace(event, kind="invalid", error=(code, said))
-            name = places[row] if id_ is None else id_.hex()
-            if number and id_ is None:
-                name = f"{name}.{number}"
+            in_log = own[n]
+            if in_log is not None:
+                name = in_log.hex()
+            else:
+                name = f"{places[row]}.{number}" if number else places[row]
             entries.append(Entry(event, id_, name, number_of_batch, row))
         self.tally.watermark = self.watermark
         return entries
@@ -334,18 +363,28 @@ class LanePass:
         return next(judged[row])
 
     def look_at_order(self, event: Event) -> None:
-        """Note a change that comes after a later one of its table, or behind the watermark."""
-        place = order(event)
-        if place is None:
+        """Note a change that comes after a later one, or behind the watermark.
+
+        By commit only: what has a place in a binlog comes in its order, and where the numbers go
+        back, the source is another server or began anew.
+        """
+        commit = event.commit_ts
+        if commit is None:
             return
         table = (event.database, event.table)
-        last = self.last.get(table)
-        if last is not None and last[0] == place[0] and place[1] < last[1]:
+        last = max(self.last.get(table, 0), self.last_ddl or 0)
+        if commit < last:
             self.tally.disordered = True
         else:
-            self.last[table] = place
-        if self.watermark is not None and place[0] == "commit" and place[1][0] <= self.watermark:
+            self.last[table] = commit
+        if self.watermark is not None and commit <= self.watermark:
             self.tally.late += 1
+
+    def note_time(self, event: Event) -> None:
+        """Take in the time of a change; one in the future says nothing."""
+        time_ = event.event_time
+        if time_ is not None and self.newest < time_ <= self.now + AN_HOUR:
+            self.tally.newest = time_
 
     def emit(self, entries: list[Entry]) -> Iterator[pa.RecordBatch]:
         """Select and encode events in order; what comes before DDL is encoded before it is met."""
@@ -353,9 +392,8 @@ class LanePass:
         selection = self.worker.selection
         for entry in entries:
             event = entry.event
-            newest = event.event_time
-            if newest is not None and newest > (self.tally.newest or 0):
-                self.tally.newest = newest
+            if entry.id is None:
+                self.note_time(event)
             if event.kind == "ddl":
                 yield from self.encode(chosen)
                 chosen = []
@@ -398,18 +436,23 @@ class LanePass:
     def is_behind(self, event: Event) -> bool:
         """Whether the next DDL of the schedule comes before a change."""
         schedule = self.worker.knowledge.schedule
-        return self.at < len(schedule) and bool(comes_before(schedule[self.at].event, event))
+        if self.at >= len(schedule):
+            return False
+        found = schedule[self.at]
+        if found.lane == self.lane and not self.sorted:
+            return False  # it is met in its place
+        return bool(comes_before(found.event, event))
 
     def meet(self, entry: Entry) -> Iterator[pa.RecordBatch]:
         """Note DDL; where the schedule has it, what follows comes after it."""
         event, selection = entry.event, self.worker.selection
         id_ = entry.name
         try:
-            found = Found(
-                selection.shape(event), id_, selection.wants(event), selection.topic_of(event)
-            )
+            wanted, topic = selection.wants(event), selection.topic_of(event)
+            found = Found(selection.shape(event), id_, wanted, topic, self.lane)
         except SelectionError as error:
-            found = Found(refused_event(event, error), id_, False)
+            found = Found(refused_event(event, error), id_, False, lane=self.lane)
+        entry.topic = found.topic
         self.tally.ddl.append(found)
         if id_ in self.worker.knowledge.applied_ddl:
             self.tally.repeated += 1
@@ -421,7 +464,7 @@ class LanePass:
             outcomes = [[encoder(found.event)] for encoder in self.worker.ddl_encoders]
             dead = self.refused([entry], outcomes)
             if dead:
-                found.wanted = False
+                found.wanted, found.refused = False, True
                 yield self.letters(dead)
         while self.at <= at:
             self.pass_by(self.at)
@@ -463,7 +506,9 @@ class LanePass:
         found: dict[tuple[int, int], tuple[str, str, str]] = {}
         for sink, each in zip(self.worker.job.sinks, outcomes):
             for entry, outcome in zip(entries, each):
-                error = outcome.error or self.no_topic(sink, entry, outcome)
+                error = outcome.error
+                if error is None and sink.kind == "kafka":
+                    error = undeliverable(sink, entry, outcome)
                 if error is not None:
                     code, said = error
                     if len(outcomes) > 1 and entry.event.error is None:
@@ -471,17 +516,6 @@ class LanePass:
                     where = (entry.batch, entry.row)
                     found.setdefault(where, (code, said, table_name(entry.event)))
         return found
-
-    def no_topic(self, sink: Sink, entry: Entry, outcome: Encoded) -> tuple[str, str] | None:
-        """What is wrong with a message for Kafka that nothing names a topic for."""
-        if sink.kind != "kafka" or entry.topic is not None or not outcome.records:
-            return None
-        if outcome.records[0].topic is not None:
-            return None
-        if entry.event.kind in ("row", "ddl"):
-            return ("no-topic", "no route names a topic for it; add one, or give the sink a topic")
-        outcome.records = []  # a marker or heartbeat of no table: there is nowhere to send it
-        return None
 
     def letters(self, dead: dict[tuple[int, int], tuple[str, str, str]]) -> pa.RecordBatch:
         """Dead letters: the messages as they were, and why."""
@@ -506,7 +540,7 @@ class LanePass:
             records, names, headers = self.named(entries, outcomes)
         else:
             records, names, headers = self.packed(encoder, entries, outcomes)
-        self.topics.update({r.topic for r in records if r.topic is not None})
+        self.topics[sink].update({r.topic for r in records if r.topic is not None})
         return work_rows(
             sink=pa.array([sink] * len(records), pa.int32()),
             step=pa.array([self.at] * len(records), pa.int32()),
@@ -550,18 +584,49 @@ class LanePass:
         return records, names, [None] * len(records)
 
 
+def undeliverable(sink: Sink, entry: Entry, outcome: Encoded) -> tuple[str, str] | None:
+    """What keeps a message from Kafka: nothing names its topic, or it is too large."""
+    records = outcome.records
+    if not records:
+        return None
+    if entry.topic is None and records[0].topic is None:
+        if entry.event.kind in ("row", "ddl"):
+            return ("no-topic", "no route names a topic for it; add one, or give the sink a topic")
+        outcome.records = []  # a marker or heartbeat of no table: there is nowhere to send it
+        return None
+    most = int(sink.kafka.get(REQUEST_SIZE, MOST_BYTES)) - ROOM
+    for record in records:
+        if len(record.value or b"") + len(record.key or b"") > most:
+            return (
+                "too-large",
+                f"the message would be larger than the {most} bytes that the sink takes; set "
+                "max-message-bytes there and on the broker",
+            )
+    return None
+
+
+def by_place(
+    events: list[Event], ids: list[bytes | None], counts: Sequence[int], places: list[str]
+) -> list[bytes | None]:
+    """Identities, where a row has none by the place of its message."""
+    numbered = ((row, n) for row, count in enumerate(counts) for n in range(count))
+    return [
+        placed_identity(places[row], n) if id_ is None and event.kind == "row" else id_
+        for event, id_, (row, n) in zip(events, ids, numbered)
+    ]
+
+
 def refused_event(event: Event, error: SelectionError) -> Event:
     """An event that cannot be processed, and why."""
     return msgspec.structs.replace(event, kind="invalid", error=(error.code, str(error)))
 
 
 def in_order(entries: list[Entry]) -> list[Entry]:
-    """Events by the source's order; one that has no place stays with the one before it."""
-    keyed: list[tuple[tuple[int, ...], Entry]] = []
-    last: tuple[int, ...] = ()
+    """Events by their commits; one that has none stays with the one before it."""
+    keyed: list[tuple[int, Entry]] = []
+    last = 0
     for entry in entries:
-        place = order(entry.event)
-        last = last if place is None else place[1]
+        last = last if entry.event.commit_ts is None else entry.event.commit_ts
         keyed.append((last, entry))
     return [entry for _, entry in sorted(keyed, key=lambda pair: pair[0])]
 

@@ -8,9 +8,9 @@ from headgate.errors import UsageError, shown
 from headgate.pipeline.job import Route
 from headgate.pipeline.patterns import check_groups, groups, split_regex
 from headgate.pipeline.refusal import SelectionError
+from headgate.topics import safe
 
 MAX_TOPIC = 249
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]|_(?=x[0-9a-f]{2})", re.ASCII)
 _PLACE = re.compile(r"\{(database|schema|table)\}|\$(\d+)")
 
 
@@ -78,14 +78,3 @@ def topic_name(template: str, names: tuple[str, str], found: tuple[str, ...]) ->
             f"a topic's name has 1 to {MAX_TOPIC} characters: give the table a route of its own",
         )
     return topic
-
-
-def safe(name: str) -> str:
-    """A name in the characters of topics.
-
-    >>> safe("order items"), safe("a_x20b")
-    ('order_x20items', 'a_x5fx20b')
-    """
-    return _UNSAFE.sub(
-        lambda m: "".join(f"_x{b:02x}" for b in m[0].encode("utf-8", "surrogatepass")), name
-    )

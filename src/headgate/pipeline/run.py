@@ -28,6 +28,7 @@ from headgate.session import session
 TICK = 0.5
 LAG_SECONDS = 2.0
 MOST_TOLD = 500
+HADOOP = "spark.hadoop."
 REDACTED = (
     "(?i)secret|password|passwd|pwd|token|access[._-]?key|api[._-]?key|credential|jaas|"
     "connection[._-]?string|dsn|private[._-]?key|keystore|truststore"
@@ -52,7 +53,7 @@ def run(
         conditions.check(found, job)
         engine = Engine(found, job)
         engine.on_batch = reporter.batch_done
-        reporter.save()
+        reporter.starts_with(engine.state)
         _run(engine, once, reporter)
         reporter.ended("stopped")
     except HeadgateError as error:
@@ -74,12 +75,16 @@ class JobFailed(HeadgateError):
 def reason_of(error: BaseException) -> str:
     """What failed, in one line, without the stack.
 
+    >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread\\nCaused by: X: no space"))
+    'X: no space'
     >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread"))
     'ValueError: it broke'
     """
     lines = [line.strip() for line in str(error).splitlines()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
-    return f"{type(error).__name__}: {told[0] if told else 'no more is known'}"[:MOST_TOLD]
+    found = f"{type(error).__name__}: {told[0] if told else 'no more is known'}"
+    return (causes[-1] if causes else found)[:MOST_TOLD]
 
 
 def spooled(job: Job, stream: IO[bytes]) -> Job:
@@ -100,7 +105,14 @@ def job_session(job: Job, master: str | None) -> SparkSession:
     """The session of a job, with the connectors that it needs."""
     kinds = {job.source.kind, *(sink.kind for sink in job.sinks)}
     needed = connectors.settings(*(["kafka"] if "kafka" in kinds else []))
-    return session(master, **{"spark.redaction.regex": REDACTED, **needed, **job.settings})
+    # Settings of file systems hold secrets, and a new JVM would get them on its command line.
+    late = {n: v for n, v in job.settings.items() if n.startswith(HADOOP)}
+    early = {n: v for n, v in job.settings.items() if n not in late}
+    spark = session(master, **{"spark.redaction.regex": REDACTED, **needed, **early})
+    configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, value in late.items():
+        configuration.set(name.removeprefix(HADOOP), value)
+    return spark
 
 
 def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:

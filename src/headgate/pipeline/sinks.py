@@ -82,12 +82,16 @@ class KafkaWriter:
     def __init__(self, spark: SparkSession, sink: Sink) -> None:
         self.sink = sink
         self.topics = Topics(spark, sink)
+        self.options = dict(sink.kafka)
+        if self.options.get("kafka.acks") in ("0", "1"):
+            # Without all acknowledgements, what is sent again could come behind what follows it.
+            self.options.setdefault("kafka.max.in.flight.requests.per.connection", "1")
 
     def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write parts one after the other; a part is acknowledged before the next begins."""
         self.topics.ensure(topics)
         for part in parts:
-            part.write.format("kafka").options(**self.sink.kafka).save()
+            part.write.format("kafka").options(**self.options).save()
 
 
 class ConsoleWriter:

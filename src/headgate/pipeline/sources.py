@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.cluster import over_splits
 from headgate.files import Split, read, splits
+from headgate.limits import BATCH_ROWS
 from headgate.pipeline import headers
 from headgate.pipeline.job import Source
 from headgate.pipeline.lane import TIME, Lane
@@ -131,7 +133,9 @@ def files(spark: SparkSession, path: str, limit: int | None, **options: str) -> 
     """The files of a directory as they appear: their paths only, no content."""
     schema = "path string, modificationTime timestamp, length bigint, content binary"
     found = spark.readStream.format("binaryFile").schema(schema)
-    found = found.option("recursiveFileLookup", "true").options(**options)
+    # By default a file that is older than a week when it arrives would be passed over in silence.
+    found = found.option("recursiveFileLookup", "true").option("maxFileAge", "36500d")
+    found = found.options(**options)
     if limit is not None:
         found = found.option("maxFilesPerTrigger", str(max(1, limit // 10_000)))
     return found.load(path).select("path", F.col("modificationTime").alias("modified"))
@@ -146,13 +150,16 @@ def messages(batch: DataFrame, source: Source, inbox: bool) -> DataFrame | None:
     parts = [split for path in paths for split in splits(path)]
     if not parts:
         return None
-    root = source.path or ""
-    topic = os.path.basename(os.path.normpath(local(root)))
+    root = os.path.normpath(local(source.path or ""))
+    name = os.path.relpath if not inbox else lambda path, _: os.path.basename(path)
+    names = [name(part.path, root) for part in parts]
+    topic = os.path.basename(root)
+    reading = letters_in if inbox else read
 
     def one(index: int) -> Iterator[pa.RecordBatch]:
         at = 0
-        for found in read(parts[index]):
-            yield placed(found, parts[index], topic, index, at)
+        for found in reading(parts[index]):
+            yield placed(found, names[index], parts[index].start, topic, index, at)
             at += found.num_rows
 
     schema = pa.schema([*MESSAGE_SCHEMA, ("part", pa.int32()), ("at", pa.int64())])
@@ -162,27 +169,32 @@ def messages(batch: DataFrame, source: Source, inbox: bool) -> DataFrame | None:
     return lanes.sortWithinPartitions("topic", "partition", "offset", "part", "at").select(*NAMES)
 
 
+def letters_in(split: Split) -> Iterator[pa.RecordBatch]:
+    """The dead letters in a file of the inbox, with their places."""
+    return pq.ParquetFile(split.path).iter_batches(BATCH_ROWS)  # type: ignore[no-any-return]
+
+
 def local(path: str) -> str:
     """A path as Python opens it."""
-    if path.startswith("file:"):
-        return "/" + unquote(path.removeprefix("file:")).lstrip("/")
-    return path
+    return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
 
 
 def placed(
-    batch: pa.RecordBatch, split: Split, topic: str, part: int, first: int
+    batch: pa.RecordBatch, name: str, start: int, topic: str, part: int, first: int
 ) -> pa.RecordBatch:
     """Messages of a file with all columns; those without coordinates get a place."""
     rows = batch.num_rows
-    given = {name: batch.column(name) for name in batch.schema.names}
+    given = {
+        column: batch.column(column)
+        for column in batch.schema.names
+        if batch.column(column).null_count < rows
+    }
     if not {"partition", "offset"} <= set(given):
         given.pop("offset", None)
-        name = os.path.basename(split.path)
-        places = [f"{name}:{split.start + first + n}" for n in range(rows)]
-        given["place"] = pa.array(places, pa.string())
-        given["partition"] = pa.nulls(rows, pa.int32())
-    if "topic" not in given or given["topic"].null_count == rows:
-        given["topic"] = pa.array([topic] * rows, pa.string())
+        given.pop("partition", None)
+        places = pa.array([f"{name}:{start + first + n}" for n in range(rows)], pa.string())
+        given["place"] = pc.coalesce(given["place"], places) if "place" in given else places
+    given.setdefault("topic", pa.array([topic] * rows, pa.string()))
     if "headers" in given:
         given["headers"] = headers.texts(given["headers"])
     given["part"] = pa.array([part] * rows, pa.int32())

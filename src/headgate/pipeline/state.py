@@ -27,6 +27,8 @@ class LaneState(msgspec.Struct):
     lane: Lane
     ledger: tuple[str, ...] = ()
     watermark: int | None = None
+    newest: int | None = None
+    dropped_key: bytes | None = None
 
 
 class Totals(msgspec.Struct):
@@ -73,8 +75,10 @@ class State(msgspec.Struct):
     applied_ddl: list[str] = []
     announced: int | None = None
     """The watermark that was last written."""
-    topics: list[str] = []
-    """Where messages were written so far."""
+    topics: list[list[str]] = []
+    """By sink, where messages were written so far."""
+    judged: list[tuple[int, int]] = []
+    """Of the last batches: how many messages there were, and how many of them are dead."""
     totals: Totals = msgspec.field(default_factory=Totals)
 
     def knowledge(self, state_uri: str) -> Knowledge:
@@ -83,7 +87,8 @@ class State(msgspec.Struct):
             state_uri,
             ledgers={lane.lane: lane.ledger for lane in self.lanes},
             watermarks={x.lane: x.watermark for x in self.lanes if x.watermark is not None},
-            newest=self.newest,
+            newest={x.lane: x.newest for x in self.lanes if x.newest is not None},
+            dropped_keys={x.lane: x.dropped_key for x in self.lanes if x.dropped_key is not None},
             applied_ddl=frozenset(self.applied_ddl),
             catalogue=tuple(self.catalogue),
         )
@@ -95,11 +100,17 @@ class State(msgspec.Struct):
         totals = msgspec.json.decode(msgspec.json.encode(self.totals), type=Totals)
         newest = self.newest
         for tally in told:
-            lanes[tally.lane] = LaneState(tally.lane, tally.ledger, tally.watermark)
+            before = lanes.get(tally.lane, LaneState(tally.lane))
+            own = max(filter(None, (before.newest, tally.newest)), default=None)
+            lanes[tally.lane] = LaneState(
+                tally.lane, tally.ledger, tally.watermark, own, tally.dropped_key
+            )
             totals.add(tally)
             newest = max(filter(None, (newest, tally.newest)), default=None)
         catalogue, applied = list(self.catalogue), list(self.applied_ddl)
         for found in ddl:
+            if found.refused:
+                continue
             catalogue = remembered(catalogue, found.event)
             applied.append(found.id)
             if found.wanted:
@@ -111,7 +122,8 @@ class State(msgspec.Struct):
             catalogue[-MOST_DDL:],
             applied[-MOST_DDL:],
             self.announced,
-            sorted({*self.topics, *(topic for tally in told for topic in tally.topics)}),
+            joined([self.topics, *(tally.topics for tally in told)]),
+            self.judged,
             totals,
         )
 
@@ -121,6 +133,16 @@ class State(msgspec.Struct):
         found = [told.get(lane) for lane in {*told, *expected}]
         known = [w for w in found if w is not None]
         return min(known) if known and len(known) == len(found) else None
+
+
+def joined(found: list[list[list[str]]]) -> list[list[str]]:
+    """Topics by sink, from several lists of them.
+
+    >>> joined([[], [["a"], []], [["b"], ["c"]]])
+    [['a', 'b'], ['c']]
+    """
+    sinks = max(map(len, found), default=0)
+    return [sorted({t for each in found if n < len(each) for t in each[n]}) for n in range(sinks)]
 
 
 def remembered(catalogue: list[Event], event: Event) -> list[Event]:
@@ -148,15 +170,25 @@ class States:
 
     def before(self, batch: int) -> State:
         """What was known before a batch; a batch that is repeated finds what it found at first."""
-        earlier = [n for n in self.numbers() if n < batch]
-        if not earlier:
-            if batch > 0:
-                raise UsageError(
-                    f"{self.storage.uri} has lost what was known before batch {batch}; restore the "
-                    "checkpoint as a whole, or start with a new one and a new target"
-                )
-            return State()
-        return self.read(max(earlier))
+        numbers = self.numbers()
+        if any(n > batch for n in numbers) or (batch > 0 and batch - 1 not in numbers):
+            raise self.separated(f"what is known is not what was known before batch {batch}")
+        return self.read(batch - 1) if batch > 0 else State()
+
+    def belongs_to(self, query: str) -> None:
+        """Refuse a state that was written beside another query's progress."""
+        told = self.storage.read_json(IDENTITY)
+        if told.get("query") is None and not self.numbers():
+            self.storage.write_json(IDENTITY, {**told, "query": query})
+        elif told.get("query") != query:
+            raise self.separated("it was written with another query's progress")
+
+    def separated(self, why: str) -> UsageError:
+        """The error for a checkpoint of which a part was lost or restored."""
+        return UsageError(
+            f"{self.storage.uri}: {why}; restore the checkpoint as a whole, or start with a new "
+            "one and a new target"
+        )
 
     def latest(self) -> State:
         """What is known now."""

@@ -51,6 +51,12 @@ class Reporter:
         self.out = out or sys.stderr
         self.live = self.out.isatty() and not json_logs
 
+    def starts_with(self, state: State) -> None:
+        """Take in what earlier runs did."""
+        self.status.batch, self.status.totals = state.batch, state.totals
+        self.status.watermark, self.newest = state.announced, state.newest
+        self.save()
+
     def batch_done(self, state: State, tallies: list[Tally], seconds: float) -> None:
         """Take in what a batch did, and say it."""
         status = self.status
