@@ -75,7 +75,7 @@ def test_topics_are_made_of_names() -> None:
     encoder = Encoder("maxwell", topic="cdc_{schema}_{table}")
 
     assert "cdc_test_t1" == encoder(row()).records[0].topic
-    assert "cdc_{table}_t1" == encoder(row(database="{table}")).records[0].topic
+    assert "cdc__x7btable_x7d_t1" == encoder(row(database="{table}")).records[0].topic
     with pytest.raises(UsageError, match="topic"):
         Encoder("maxwell", topic="{column}")
 

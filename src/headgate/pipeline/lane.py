@@ -230,7 +230,8 @@ class LanePass:
         self.dead: Counter[tuple[str, str]] = Counter()
         self.topics: list[set[str]] = [set() for _ in self.encoders]
         self.last_ddl: int | None = None
-        self.now = int(time.time() * 1_000_000)
+        self.newest = told.newest.get(lane, 0)
+        self.future = int(time.time() * 1_000_000) + AN_HOUR
         self.steps: set[int] = set()
         self.dropped_key = told.dropped_keys.get(lane)
         self.left_key: bytes | None = None
@@ -263,18 +264,13 @@ class LanePass:
             for code in codes:
                 tally.losses[code] = tally.losses.get(code, 0) + n
         tally.topics, tally.steps = list(map(sorted, self.topics)), sorted(self.steps)
-        tally.dropped_key = self.dropped_key
+        tally.dropped_key, tally.newest = self.dropped_key, self.newest or None
         tally.ledger = self.ledger.write(self.horizon())
         yield work_rows(tally=[msgspec.json.encode(tally)])
 
     def horizon(self) -> int:
         """The time of this lane before which applied changes are forgotten."""
         return self.newest - int(self.worker.job.remember * 1_000_000)
-
-    @property
-    def newest(self) -> int:
-        """The newest time of a change in this lane so far."""
-        return max(self.tally.newest or 0, self.worker.knowledge.newest.get(self.lane, 0))
 
     def fresh(
         self, events: list[Event], counts: Sequence[int], messages: pa.RecordBatch
@@ -383,8 +379,8 @@ class LanePass:
     def note_time(self, event: Event) -> None:
         """Take in the time of a change; one in the future says nothing."""
         time_ = event.event_time
-        if time_ is not None and self.newest < time_ <= self.now + AN_HOUR:
-            self.tally.newest = time_
+        if time_ is not None and self.newest < time_ <= self.future:
+            self.newest = time_
 
     def emit(self, entries: list[Entry]) -> Iterator[pa.RecordBatch]:
         """Select and encode events in order; what comes before DDL is encoded before it is met."""
