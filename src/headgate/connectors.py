@@ -19,7 +19,7 @@ from headgate.errors import UsageError, unknown_name
 CONNECTORS = {
     "kafka": (
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
-        # Needed for Kafka's delegation tokens only, and not published with each release.
+        # The newest of 4.1 that Maven Central answered for; the connector does not load without it.
         "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
         "org.apache.kafka:kafka-clients:3.9.1",
         "org.apache.commons:commons-pool2:2.12.1",
