@@ -48,12 +48,13 @@ def maxwell_readable(event: Event) -> bool:
 ISO = {"debezium-json.timestamp-format.standard": "ISO-8601"}
 TARGETS = {
     "canal-json:canal": Target("canal-json:canal", "canal-json", CANAL),
-    "canal-json:ticdc": Target("canal-json:ticdc", "canal-json", CANAL),
+    "canal-json:ticdc": Target("canal-json:ticdc", "canal-json", CANAL, splits_key_changes=True),
     "canal-json:ticdc, compatible": Target(
         "canal-json:ticdc",
         "canal-json",
         CANAL,
         options={"content_compatible": True, "enable_tidb_extension": True},
+        splits_key_changes=True,
     ),
     "debezium": Target(
         "debezium",
