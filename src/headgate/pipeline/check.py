@@ -19,11 +19,12 @@ from headgate.files import expand, read, splits
 from headgate.formats import decoder
 from headgate.loss import SENTENCES
 from headgate.pipeline import conditions, sources
+from headgate.pipeline.engine import with_schema
 from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.kafka import Admin
 from headgate.pipeline.lane import table_name
 from headgate.pipeline.run import job_session
-from headgate.pipeline.selection import Selection
+from headgate.pipeline.selection import Selection, SelectionError
 
 Message = tuple[bytes | None, bytes | None, str | None]
 
@@ -33,7 +34,7 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     spark = job_session(job, master)
     conditions.check(spark, job)
     reads, messages = sampled(spark, job, sample)
-    decode = decoder(job.source.format, **job.source.options)
+    decode = decoder(job.source.format, **with_schema(job.source, job.schema).options)
     limit = most_bytes_of(job.source.options)
     selection = Selection(job)
     formats: Counter[str] = Counter()
@@ -47,12 +48,16 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
                 dead[": ".join(event.error)] += 1
                 continue
             formats[f"{event.format}:{event.dialect}" if event.dialect else str(event.format)] += 1
-            if not selection.wants(event):
-                left_out[table_name(event)] += 1
+            try:
+                if not selection.wants(event):
+                    left_out[table_name(event)] += 1
+                    continue
+                shaped, topic = selection.shape(event), selection.topic_of(event)
+            except SelectionError as error:
+                dead[f"{error.code}: {error}"] += 1
                 continue
-            shaped = selection.shape(event)
             if event.table is not None:
-                told = {"to": table_name(shaped), "topic": selection.topic_of(event), "events": 0}
+                told = {"to": table_name(shaped), "topic": topic, "events": 0}
                 tables.setdefault(table_name(event), told)["events"] += 1
             events.append(shaped)
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,15 +43,6 @@ class Store:
                 for letter in batch.to_pylist():
                     number += 1
                     yield {"number": number, "batch": int(folder.partition("=")[2]), **letter}
-
-    def summary(self) -> Counter[tuple[str, str, str]]:
-        """How many letters there are, by table, code and topic."""
-        found: Counter[tuple[str, str, str]] = Counter()
-        for folder in self.batches():
-            told = table_of(self.storage, folder).select(["table", "code", "topic"])
-            for row in told.to_pylist():
-                found[row["table"] or "", row["code"], row["topic"] or ""] += 1
-        return found
 
     def replay(self, checkpoint: str | None = None) -> int:
         """Put all letters into the inbox of their job; how many there were.

@@ -30,6 +30,7 @@ from headgate.pipeline.job import Job, Sink, Source
 from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Admin, Topics
 from headgate.pipeline.lane import (
     LETTER_COLUMNS,
+    REQUEST_SIZE,
     WORK_SCHEMA,
     Found,
     Knowledge,
@@ -344,8 +345,9 @@ def scheduled(found: list[Found]) -> tuple[Found, ...]:
 
 def for_workers(job: Job) -> Job:
     """The job without what only the driver needs: a worker gets no secrets."""
-    limit = ("kafka.max.request.size",)
-    sinks = [replace(s, kafka={k: v for k, v in s.kafka.items() if k in limit}) for s in job.sinks]
+    sinks = [
+        replace(s, kafka={n: v for n, v in s.kafka.items() if n == REQUEST_SIZE}) for s in job.sinks
+    ]
     source = replace(job.source, kafka={})
     return replace(job, source=source, sinks=tuple(sinks), settings={})
 

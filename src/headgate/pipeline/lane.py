@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import bounded, decode_columns, most_bytes_of
+from headgate.arrow import SOURCE_COLUMNS, bounded, decode_columns, most_bytes_of
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import Event, Record
 from headgate.formats import decoder
@@ -35,20 +35,18 @@ REQUEST_SIZE, MOST_BYTES, ROOM = "kafka.max.request.size", 1_048_576, 1_024
 """Kafka's limit of a message, its default, and what of it headers and the frame take."""
 KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
 """What is said of a change by a row condition (conditions.py); else a dead letter's reason."""
-TIME = pa.timestamp("us", tz="UTC")
+MESSAGE_SCHEMA = pa.schema(
+    [*SOURCE_COLUMNS.items(), ("headers", pa.string()), ("place", pa.string())]
+)
+"""Kafka's columns, headers as text; `place` is the file and line where there are no coordinates."""
+LETTER_COLUMNS = (*MESSAGE_SCHEMA.names, "code", "message", "table")
+"""A dead letter: the message as it was, in Kafka's columns, why, and of which table it seems."""
 WORK_SCHEMA = pa.schema(
     [
         ("sink", pa.int32()),
         ("step", pa.int32()),
         ("id", pa.string()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", TIME),
-        ("headers", pa.string()),
-        ("place", pa.string()),
+        *MESSAGE_SCHEMA,
         ("code", pa.string()),
         ("message", pa.string()),
         ("table", pa.string()),
@@ -56,11 +54,6 @@ WORK_SCHEMA = pa.schema(
     ]
 )
 """A row is a message for a sink, a dead letter (it has a code), or at a lane's end its tally."""
-LETTER_COLUMNS = (
-    "key", "value", "topic", "partition", "offset", "timestamp", "headers", "place", "code",
-    "message", "table",
-)  # fmt: skip
-"""A dead letter: the message as it was, in Kafka's columns, why, and of which table it seems."""
 
 Lane = tuple[str | None, int | None]
 Named = tuple[list[Record], list[str], list["str | None"]]
@@ -99,7 +92,6 @@ class Tally(msgspec.Struct):
     watermark: int | None = None
     newest: int | None = None
     """The newest time of a change, in microseconds."""
-    offset: int | None = None
     ledger: tuple[str, ...] = ()
     ddl: list[Found] = []
     disordered: bool = False
@@ -257,12 +249,12 @@ class LanePass:
             yield from self.emit(in_order(self.held))
         tally = self.tally
         for (database, table, op), n in self.counts.items():
-            add_count(tally.rows, full_name(database, table), op, n)
+            add_counts(tally.rows.setdefault(full_name(database, table), {}), {op: n})
         for (table, code), n in self.dead.items():
-            add_count(tally.dead, table, code, n)
+            add_counts(tally.dead.setdefault(table, {}), {code: n})
         for codes, n in self.lost.items():
             for code in codes:
-                tally.losses[code] = tally.losses.get(code, 0) + n
+                add_counts(tally.losses, {code: n})
         tally.topics, tally.steps = list(map(sorted, self.topics)), sorted(self.steps)
         tally.dropped_key, tally.newest = self.dropped_key, self.newest or None
         tally.ledger = self.ledger.write(self.horizon())
@@ -310,11 +302,13 @@ class LanePass:
                 self.note_time(event)
                 applied[id_] = event.event_time or self.newest
                 self.look_at_order(event)
-            elif self.dropped_key is not None and kind == "tombstone":
-                if keys[row].as_py() == self.dropped_key:
-                    self.tally.repeated += 1  # it belongs to a delete that was a repeat
-                    continue
-                self.dropped_key = None
+            elif (
+                kind == "tombstone"
+                and self.dropped_key is not None
+                and keys[row].as_py() == self.dropped_key
+            ):
+                self.tally.repeated += 1  # it belongs to a delete that was a repeat
+                continue
             self.dropped_key = None
             if verdict == DROP:
                 self.tally.left_out += 1
@@ -637,10 +631,10 @@ def full_name(database: str | None, table: str | None) -> str:
     return ".".join(name for name in (database, table) if name is not None)
 
 
-def add_count(counts: dict[str, dict[str, int]], table: str, what: str, n: int) -> None:
-    """Add to a count of a table."""
-    own = counts.setdefault(table, {})
-    own[what] = own.get(what, 0) + n
+def add_counts(to: dict[str, int], more: dict[str, int]) -> None:
+    """Add counts to counts."""
+    for name, n in more.items():
+        to[name] = to.get(name, 0) + n
 
 
 def work_rows(**columns: Any) -> pa.RecordBatch:

@@ -25,7 +25,7 @@ class Ledger:
     >>> import tempfile
     >>> store = Storage(tempfile.mkdtemp())
     >>> ledger = Ledger(store, ())
-    >>> ledger.add(b"a" * 16, 1_000)
+    >>> ledger.fresh[b"a" * 16] = 1_000
     >>> files = ledger.write(horizon=0)
     >>> Ledger(store, files).known([b"a" * 16, b"b" * 16, None])
     [True, False, False]
@@ -35,6 +35,7 @@ class Ledger:
         self.storage, self.files = storage, tuple(files)
         self.parts = [_columns(storage.read_table(f"{FOLDER}/{name}")) for name in files]
         self.fresh: dict[bytes, int] = {}
+        """Changes of this batch, with their times."""
 
     def known(self, ids: Sequence[bytes | None]) -> list[bool]:
         """Which of these were applied before this batch."""
@@ -53,10 +54,6 @@ class Ledger:
         for n, known in zip(asked, hit.tolist()):
             found[n] = known
         return found
-
-    def add(self, id_: bytes, at: int) -> None:
-        """Note a change of this batch, with its time."""
-        self.fresh[id_] = at
 
     def write(self, horizon: int) -> tuple[str, ...]:
         """Keep what is new; the files to read from now on. What is before the horizon may go."""

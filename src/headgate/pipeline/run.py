@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import IO, Any
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from headgate import connectors
@@ -140,7 +139,7 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
         .foreachBatch(process)
         .start()
     )
-    with stop_signals(stopping):
+    with stop_signals(stopping), stopped_after(query, engine, stopping):
         checked = beaten = time.monotonic()
         while query.isActive and not stopping.wait(TICK):
             now = time.monotonic()
@@ -151,16 +150,22 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
             if job.heartbeat is not None and now - beaten >= job.heartbeat:
                 engine.heartbeat()
                 beaten = now
-        if stopping.is_set():
-            with engine.busy:  # the batch that is under way is finished
-                pass
-            query.stop()
-    if not stopping.is_set():
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            raise (failure[0] if failure else error) from None
+        asked = stopping.is_set()
+    if not asked and (error := query.exception()) is not None:
+        raise (failure[0] if failure else error) from None
     reporter.note_lag(lag(engine))
+
+
+@contextmanager
+def stopped_after(query: Any, engine: Engine, stopping: threading.Event) -> Iterator[None]:
+    """Stop the query in the end, also where watching it failed; a batch under way is finished."""
+    try:
+        yield
+    finally:
+        stopping.set()  # a batch that begins from now on is refused
+        with engine.busy:
+            pass
+        query.stop()
 
 
 @contextmanager

@@ -19,22 +19,9 @@ from headgate.files import Split, read, splits
 from headgate.limits import BATCH_ROWS
 from headgate.pipeline import headers
 from headgate.pipeline.job import Source
-from headgate.pipeline.lane import TIME, Lane
+from headgate.pipeline.lane import MESSAGE_SCHEMA, Lane
 from headgate.pipeline.storage import Storage
 
-MESSAGE_SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", TIME),
-        ("headers", pa.string()),
-        ("place", pa.string()),
-    ]
-)
-"""Kafka's columns, headers as text; `place` is the file and line where there are no coordinates."""
 NAMES = MESSAGE_SCHEMA.names
 INBOX = "inbox"
 """The folder of a job's state from which dead letters come back."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from headgate.errors import UsageError
 from headgate.event import Event
-from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, table_name
+from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, add_counts, table_name
 from headgate.pipeline.ledger import FOLDER
 from headgate.pipeline.storage import Storage
 
@@ -57,12 +56,6 @@ class Totals(msgspec.Struct):
     def dead_letters(self) -> int:
         """How many messages became dead letters."""
         return sum(n for counts in self.dead.values() for n in counts.values())
-
-
-def add_counts(to: dict[str, int], more: dict[str, int]) -> None:
-    """Add counts to counts."""
-    for name, n in more.items():
-        to[name] = to.get(name, 0) + n
 
 
 class State(msgspec.Struct):
@@ -226,8 +219,3 @@ class States:
         """The batches of which there are states."""
         names = (name.partition(".") for name in self.storage.names(BATCHES))
         return [int(stem) for stem, _, rest in names if rest == "json" and stem.isdigit()]
-
-
-def plain(state: State) -> Any:
-    """A state as plain values, for people and programs."""
-    return msgspec.to_builtins(state)
