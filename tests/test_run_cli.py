@@ -121,7 +121,7 @@ def test_a_wrong_job_is_refused_with_its_line(tmp_path: Path) -> None:
     assert re.search(r"job.yaml:2: .*did you mean 'maxwell'", ran.stderr)
 
 
-def test_secrets_are_in_no_output_checkpoint_or_plan(spark: SparkSession, tmp_path: Path) -> None:
+def test_secrets_are_in_no_output_and_no_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     uri = f"kafka://127.0.0.1:1/t?protocol=maxwell&sasl-user=me&sasl-password={SECRET}"
     told = ("--set", f"pipeline.checkpoint={tmp_path}/state")
 
