@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import SOURCE_COLUMNS, cuts, decode_batches, decode_columns, most_bytes_of
-from headgate.encoding import Encoded, Encoder
+from headgate.encoding import Encoded
 from headgate.event import Event, Message
 from headgate.files import Split, read
 from headgate.formats import decoder
-from headgate.records import RECORD_SCHEMA, record_batch
+from headgate.records import RECORD_SCHEMA
 from headgate.render import line
+from headgate.splice.convert import Converter
 
 DEAD_SCHEMA = pa.schema([*SOURCE_COLUMNS.items(), ("code", pa.string()), ("message", pa.string())])
 """A dead letter is the message as it was, in Kafka's columns, and why: it can be read again."""
@@ -80,23 +81,22 @@ def converted(
     split: Split, format: str, options: Options, target: str, target_options: Options
 ) -> Iterator[pa.RecordBatch]:
     """The messages of a split in another format; at the end, the losses of all of them, counted."""
-    decode = decoder(format, **options)
-    limit = most_bytes_of(options)
-    encoder = Encoder(target, **target_options)
+    converter = Converter(format, options, target, target_options)
     lost: Counter[str] = Counter()
     for batch in read(split):
-        events, counts = decode_columns(batch, decode, limit)
-        outcomes = list(map(encoder, events))
-        dead = refused_messages(counts, outcomes)
+        halves = converter.take(batch)
+        outcomes = list(map(converter.encoder, halves.events))
+        lost += halves.lost
+        dead = refused_messages(halves.counts, outcomes)
         if dead:
-            yield from _rows(dead=list(dead_structs(batch, dead)))
-            first = [0, *accumulate(counts)]
+            yield from _rows(dead=list(dead_structs(halves.rest, dead)))
+            first = [0, *accumulate(halves.counts)]
             for row in dead:  # a message is written as a whole or not at all
                 span = slice(first[row], first[row + 1])
                 outcomes[span] = [Encoded([], [], e.error) for e in outcomes[span]]
         for outcome in outcomes:
             lost.update(outcome.lost)
-        found = record_batch(encoder, events, outcomes)
+        found = converter.records(halves, outcomes)
         if found.num_rows:
             yield _padded(found)
     if lost:

@@ -19,9 +19,9 @@ from pyspark.sql.types import DecimalType, StructType
 from headgate.arrow import bounded, decode_batches, decode_columns, most_bytes_of
 from headgate.encoding import Encoder
 from headgate.errors import UsageError
-from headgate.event import Event
 from headgate.formats import decoder as codec
 from headgate.records import encode_events, events_of, left_out
+from headgate.splice.convert import Converter
 from headgate.typed import SIMPLE_TYPES, Table, changes, typed_batch, typed_changes, typed_schema
 
 EVENT_DDL = """
@@ -101,15 +101,28 @@ def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
     b'{"data":[{"id":"1.10"}],"database":"d","es":1000,"'
     """
     Encoder(format, **options)  # a wrong name or option is refused here, not on a worker
-    events_in, messages = source_of(events)
+    fresh = events.__dict__.get("_headgate")
+    if fresh is not None:
+        # One pass from bytes to bytes: event columns would cost more than both codecs.
+        messages: DataFrame
+        messages, source, source_options = fresh
+
+        def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with fast_worker():
+                converter = Converter(source, source_options, format, options)
+                for part in chain.from_iterable(map(bounded, batches)):
+                    halves = converter.take(part)
+                    yield converter.records(halves, map(converter.encoder, halves.events))
+
+        return messages.mapInArrow(convert, RECORD_DDL)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
             encoder = Encoder(format, **options)
-            for found in events_in(batches):
-                yield encode_events(encoder, found)
+            for batch in batches:
+                yield encode_events(encoder, events_of(batch))
 
-    return messages.mapInArrow(run, RECORD_DDL)
+    return events.select(*event_columns(events)).mapInArrow(run, RECORD_DDL)
 
 
 def encoder(format: str, **options: Any) -> Callable[[DataFrame], DataFrame]:
@@ -151,29 +164,6 @@ def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -
                 )
 
     return events.select(*names).mapInArrow(run, EVENT_DDL)
-
-
-EventsIn = Callable[[Iterable[pa.RecordBatch]], Iterator[list[Event]]]
-
-
-def source_of(events: DataFrame) -> tuple[EventsIn, DataFrame]:
-    """How a worker gets at events, and what it is to be given.
-
-    Events that come straight from `decode` are decoded where they are used: one pass from bytes to
-    bytes, because building and shipping event columns would cost more than both codecs.
-    """
-    fresh = events.__dict__.get("_headgate")
-    if fresh is None:
-        return lambda batches: map(events_of, batches), events.select(*event_columns(events))
-    messages, format, options = fresh
-    limit = most_bytes_of(options)
-
-    def decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Event]]:
-        decode_one = codec(format, **options)
-        for part in chain.from_iterable(map(bounded, batches)):
-            yield decode_columns(part, decode_one, limit)[0]
-
-    return decoded, messages
 
 
 def event_columns(events: DataFrame) -> list[str]:

@@ -87,6 +87,10 @@ class Format:
     recognises: Callable[[Sniffed], bool]
     kinds: str
     encoding: Encoding
+    varying: tuple[str, ...] = ()
+    """The members of a row's message whose values differ from row to row (splice)."""
+    reads_key: bool = True
+    """Whether decoding looks at a message's key."""
 
 
 def load(name: str) -> Format:

@@ -471,4 +471,6 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, statements, watermarks, heartbeats, XA markers",
     encoding=ENCODING,
+    varying=("data", "old", "es", "ts", "id", "gtid", "_tidb.commitTs"),
+    reads_key=False,
 )

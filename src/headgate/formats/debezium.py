@@ -402,4 +402,8 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, truncations, DDL, heartbeats, transaction and snapshot markers, tombstones",
     encoding=ENCODING,
+    varying=(
+        *("before", "after", "ts_ms", "ts_us", "ts_ns"),
+        *(f"source.{name}" for name in ("ts_ms", "ts_us", "ts_ns", "pos", "row", "gtid", "thread")),
+    ),
 )

@@ -431,4 +431,5 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, heartbeats, bootstrap markers",
     encoding=ENCODING,
+    varying=("data", "old", "ts", "xid", "xoffset", "position", "gtid", "thread_id"),
 )

@@ -1,0 +1,237 @@
+"""Conversion of batches: spliced where templates are known, by the codecs where not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headgate.arrow import decode_columns, most_bytes_of
+from headgate.encoding import Encoded, Encoder, spread
+from headgate.errors import DecodeError
+from headgate.event import Event
+from headgate.formats import Decode, decoder, load, split
+from headgate.records import RECORD_SCHEMA, record_batch
+
+if TYPE_CHECKING:
+    from headgate.splice.program import Spliced
+    from headgate.splice.splicer import Splicer
+    from headgate.splice.templates import Answer, Ask
+
+WARM = 4_000
+"""So many messages must have come before templates are worth their while."""
+
+
+@dataclass
+class Halves:
+    """A batch, taken apart: what was spliced, and the events of the rest."""
+
+    spliced: Spliced | None
+    rows: Any
+    """The numbers of the rows that were not spliced."""
+    rest: pa.RecordBatch
+    """Those rows."""
+    events: list[Event]
+    counts: list[int]
+    lost: Counter[str]
+    """What was lost in splicing."""
+
+
+class Converter:
+    """Converts messages of a stream, in order, as a decoder and an encoder would.
+
+    >>> converter = Converter("maxwell", {}, "canal-json", {})
+    >>> message = b'{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
+    >>> halves = converter.take(pa.record_batch({"value": [message]}))
+    >>> converter.records(halves, map(converter.encoder, halves.events)).num_rows
+    1
+    """
+
+    def __init__(
+        self,
+        format: str,
+        options: Mapping[str, Any],
+        target: str,
+        target_options: Mapping[str, Any],
+    ) -> None:
+        self.told = (format, dict(options), target, dict(target_options))
+        self.decode = decoder(format, **options)
+        self.encoder = Encoder(target, **target_options)
+        self.most = most_bytes_of(options)
+        self.taught: list[Event] = []
+        self.since_taught = 0
+        self.splicer: Splicer | None = None
+        self.possible = self.encoder.packer is None and has_templates(format)
+
+    def take(self, batch: pa.RecordBatch) -> Halves:
+        """Splice a batch as far as possible, and decode the rest."""
+        spliced = self.spliced(batch)
+        if spliced is not None:
+            import numpy as np
+
+            rows = np.flatnonzero(spliced.templates < 0)
+            rest = batch.take(pa.array(rows))
+            events, counts = decode_columns(rest, self.decode, self.most)
+            if not any(event.kind == "ddl" for event in events):
+                return Halves(spliced, rows, rest, events, counts, self.losses(spliced))
+        # What follows DDL in the batch has to be encoded after it was learnt.
+        events, counts = decode_columns(batch, self.decode, self.most)
+        self.learn(event for event in events if event.kind == "ddl")
+        return Halves(None, range(batch.num_rows), batch, events, counts, Counter())
+
+    def learn(self, ddl: Iterable[Event]) -> None:
+        """Templates made before DDL are not those after it."""
+        before = len(self.taught)
+        self.taught += ddl
+        if len(self.taught) > before:
+            self.splicer, self.since_taught = None, 0
+
+    def spliced(self, batch: pa.RecordBatch) -> Spliced | None:
+        """What can be spliced of a batch."""
+        if not self.possible:
+            return None
+        if self.splicer is None:
+            self.splicer = self.find_splicer(batch.num_rows)
+        if self.splicer is None:
+            return None
+        keys = batch.column("key") if "key" in batch.schema.names else None
+        return self.splicer.run(keys, batch.column("value"))
+
+    def find_splicer(self, rows: int) -> Splicer | None:
+        """This process's splicer for the conversion, once enough messages have come."""
+        told = repr(self.told)
+        if self.taught:
+            self.since_taught += rows
+            return self.new_splicer() if self.since_taught > WARM else None
+        _seen[told] += rows
+        if told not in _splicers and _seen[told] > WARM:
+            if len(_splicers) >= MOST_SPLICERS:
+                _splicers.clear()
+            _splicers[told] = self.new_splicer()
+        return _splicers.get(told)
+
+    def new_splicer(self) -> Splicer:
+        """A splicer with codecs of its own."""
+        from headgate.splice.splicer import Splicer
+
+        format, options, target, target_options = self.told
+        encoder = Encoder(target, **target_options)
+        for event in self.taught:
+            encoder.learn(event)
+        ask = asking(decoder(format, **options), encoder)
+        return Splicer(ask, reads_key(format), self.most)
+
+    def losses(self, spliced: Spliced) -> Counter[str]:
+        """What was lost in splicing, counted."""
+        import numpy as np
+
+        lost: Counter[str] = Counter()
+        numbers, counts = np.unique(spliced.templates[spliced.templates >= 0], return_counts=True)
+        templates = self.splicer.program.templates if self.splicer else []
+        for number, count in zip(numbers, counts):
+            template = templates[number]
+            for codes in template.answer.lost if template else ():
+                for code in codes:
+                    lost[code] += int(count)
+        return lost
+
+    def records(self, halves: Halves, outcomes: Iterable[Encoded]) -> pa.RecordBatch:
+        """The messages of both halves, in the order of the batch."""
+        if halves.spliced is None:
+            return record_batch(self.encoder, halves.events, outcomes)
+        first = spliced_records(halves.spliced)
+        if not halves.events:
+            return first
+        import numpy as np
+
+        outcomes = list(outcomes)
+        second = record_batch(self.encoder, halves.events, outcomes)
+        if not second.num_rows:
+            return first
+        per_event = np.repeat(halves.rows, halves.counts)
+        rows = np.repeat(per_event, [len(outcome.records) for outcome in outcomes])
+        order = np.argsort(np.concatenate([halves.spliced.rows, rows]), kind="stable")
+        both = pa.Table.from_batches([first, second]).combine_chunks().take(pa.array(order))
+        (found,) = both.combine_chunks().to_batches()
+        return found
+
+
+MOST_SPLICERS = 100
+_splicers: dict[str, Splicer] = {}
+_seen: Counter[str] = Counter()
+
+
+def has_templates(format: str) -> bool:
+    """Whether messages of a format can be spliced at all.
+
+    >>> has_templates("canal-json"), has_templates("open-protocol")
+    (True, False)
+    """
+    name, _ = split(format)
+    return name == "auto" or bool(load(name).varying)
+
+
+def reads_key(format: str) -> bool:
+    """Whether decoding looks at keys."""
+    name, _ = split(format)
+    return name == "auto" or load(name).reads_key
+
+
+def spliced_records(spliced: Spliced) -> pa.RecordBatch:
+    """What was spliced, in Kafka's columns."""
+    from headgate.splice.splicer import binary_array, by_kind
+
+    fixed, kinds = spliced.columns, spliced.kinds
+    columns = [
+        binary_array(spliced.keys, spliced.key_ends, fixed.no_key[kinds]),
+        binary_array(spliced.values, spliced.value_ends, fixed.no_value[kinds]),
+        *(
+            by_kind(each, kinds)
+            for each in (fixed.partition, fixed.topic, fixed.headers, fixed.losses)
+        ),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+
+
+def asking(decode: Decode, encoder: Encoder) -> Ask:
+    """What the codecs say of a message, for learning."""
+
+    def ask(key: bytes | None, value: bytes) -> Answer | None:
+        try:
+            events = decode(key, value, None)
+        except DecodeError:
+            return None
+        if any(event.kind != "row" for event in events):
+            return None
+        outcomes = [encoder(event) for event in events]
+        if any(outcome.error for outcome in outcomes):
+            return None
+        return answer(events, [outcomes])
+
+    return ask
+
+
+def answer(events: list[Event], outcomes: list[list[Encoded]]) -> Answer:
+    """Events and what each sink's encoder made of them, as an answer."""
+    from headgate.splice.templates import Answer, Made
+
+    first = events[0]
+    records = tuple(
+        Made(r.value, r.key, r.headers, r.topic, r.partition, losses, sink)
+        for sink, own in enumerate(outcomes)
+        for outcome in own
+        for r, losses in zip(outcome.records, spread(outcome.records, outcome.lost))
+    )
+    return Answer(
+        records,
+        tuple(tuple(outcome.lost) for own in outcomes for outcome in own),
+        tuple((event.op, event.database, event.table) for event in events),
+        first.event_time,
+        first.format,
+        (first.format, first.dialect, first.op, len(events)),
+        first.types or {},
+        first.key or (),
+    )

@@ -1,0 +1,508 @@
+"""The compiled loop of splicing: cut a message at its values, find its template, write the answer.
+
+Numba turns these functions into machine code; they know bytes and numbers only. A row that is not
+exactly of a known template is left to the codecs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+LITERAL, COPY, TRIM, EPOCH, DAYS, ISO, DECIMAL64 = range(7)
+"""How a piece of output is made; see `write`."""
+TEXT, SINGLE, PLAIN, INTEGER, NUMBER, FLOAT, STAMP, DATETIME, DATE = range(9)
+"""What a value must be like for its template to hold; see `fits`."""
+MOST_LEAVES = 4_096
+NEW, SLOW = -1, -2
+"""A row of an unknown template, and one that only the codecs can read."""
+
+QUOTE, BACKSLASH, COLON, COMMA = 34, 92, 58, 44
+MINUS, POINT, ZERO, NINE = 45, 46, 48, 57
+
+compiled: Any = njit(cache=True, nogil=True)
+memcmp: Any = types.ExternalFunction("memcmp", types.int32(types.uintp, types.uintp, types.uintp))
+memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
+"""Of the C library: whole words at a time."""
+
+
+@compiled
+def utf8_end(data, at, end):
+    """Where the character of several bytes at `at` ends; -1 if it is none."""
+    c = data[at]
+    if 0xC2 <= c <= 0xDF:
+        size = 2
+    elif 0xE0 <= c <= 0xEF:
+        size = 3
+    elif 0xF0 <= c <= 0xF4:
+        size = 4
+    else:
+        return -1
+    if at + size > end:
+        return -1
+    for i in range(at + 1, at + size):
+        if data[i] & 0xC0 != 0x80:
+            return -1
+    second = data[at + 1]
+    if (
+        (c == 0xE0 and second < 0xA0)
+        or (c == 0xED and second > 0x9F)
+        or (c == 0xF0 and second < 0x90)
+        or (c == 0xF4 and second > 0x8F)
+    ):
+        return -1
+    return at + size
+
+
+@compiled
+def cut(data, at, end, starts, ends):
+    """Find the strings and numbers of JSON text that are no names; their count, or -1.
+
+    Strings have no escapes but those that every writer has in the same form.
+    """
+    n = 0
+    i = at
+    while i < end:
+        c = data[i]
+        if c == QUOTE:
+            i += 1
+            first = i
+            while True:
+                if i >= end:
+                    return -1
+                c = data[i]
+                if c == QUOTE:
+                    break
+                if c == BACKSLASH:
+                    i += 1
+                    if i >= end:
+                        return -1
+                    c = data[i]
+                    if not (c == QUOTE or c == BACKSLASH or c == 110 or c == 114 or c == 116):
+                        return -1
+                    i += 1
+                elif c < 32:
+                    return -1
+                elif c < 128:
+                    i += 1
+                else:
+                    i = utf8_end(data, i, end)
+                    if i < 0:
+                        return -1
+            if i + 1 >= end or data[i + 1] != COLON:
+                if n >= MOST_LEAVES:
+                    return -1
+                starts[n] = first
+                ends[n] = i
+                n += 1
+            i += 1
+        elif c == MINUS or ZERO <= c <= NINE:
+            if n >= MOST_LEAVES:
+                return -1
+            starts[n] = i
+            i += 1
+            while i < end and (
+                ZERO <= data[i] <= NINE
+                or data[i] == POINT
+                or data[i] == MINUS
+                or data[i] == 43
+                or data[i] == 101
+                or data[i] == 69
+            ):
+                i += 1
+            ends[n] = i
+            n += 1
+        elif c >= 128:
+            return -1
+        else:
+            i += 1
+    return n
+
+
+@compiled
+def skeleton_hash(data, at, end, n, starts, ends):
+    """A number that messages of the same names and structure share."""
+    h = np.int64(n)
+    previous = at
+    for k in range(n):
+        first = starts[k]
+        size = first - previous
+        h = h * 1_000_003 + size
+        if size > 4:
+            h = (h ^ data[first - 1]) * 31 + data[first - 4]
+            h = h * 31 + data[previous + 3]
+        else:
+            h = h * 31 + data[first - 1]
+        if ends[k] == first:  # nothing is another thing than something
+            h += 1
+        previous = ends[k]
+    return h * 1_000_003 + (end - previous)
+
+
+@compiled
+def find(keys, values, h):
+    """What a hash table has under a number; -1 if nothing."""
+    mask = len(keys) - 1
+    at = (h ^ (h >> 29)) & mask
+    while values[at] >= 0:
+        if keys[at] == h:
+            return values[at]
+        at = (at + 1) & mask
+    return -1
+
+
+@compiled
+def all_digits(data, at, end):
+    """Whether there are digits and nothing else."""
+    if at >= end:
+        return False
+    for i in range(at, end):
+        if not ZERO <= data[i] <= NINE:
+            return False
+    return True
+
+
+@compiled
+def two(data, at):
+    """The number of two digits."""
+    return (data[at] - ZERO) * np.int64(10) + (data[at + 1] - ZERO)
+
+
+@compiled
+def is_date(data, at, end):
+    """Whether text is a day of the calendar, year 1 to 9999."""
+    if end - at != 10 or data[at + 4] != MINUS or data[at + 7] != MINUS:
+        return False
+    if not (
+        all_digits(data, at, at + 4)
+        and all_digits(data, at + 5, at + 7)
+        and all_digits(data, at + 8, at + 10)
+    ):
+        return False
+    year = two(data, at) * 100 + two(data, at + 2)
+    month, day = two(data, at + 5), two(data, at + 8)
+    if year < 1 or month < 1 or month > 12 or day < 1:
+        return False
+    last = 31
+    if month == 4 or month == 6 or month == 9 or month == 11:
+        last = 30
+    elif month == 2:
+        last = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return day <= last
+
+
+@compiled
+def is_datetime(data, at, end, digits):
+    """Whether text is a time of a day with so many digits of a second's fraction."""
+    size = 19 if digits == 0 else 20 + digits
+    if end - at != size or data[at + 10] != 32 or not is_date(data, at, at + 10):
+        return False
+    if data[at + 13] != COLON or data[at + 16] != COLON:
+        return False
+    if not (
+        all_digits(data, at + 11, at + 13)
+        and all_digits(data, at + 14, at + 16)
+        and all_digits(data, at + 17, at + 19)
+    ):
+        return False
+    if two(data, at + 11) > 23 or two(data, at + 14) > 59 or two(data, at + 17) > 59:
+        return False
+    return digits == 0 or (data[at + 19] == POINT and all_digits(data, at + 20, end))
+
+
+@compiled
+def days_of(data, at):
+    """Days since 1970-01-01, by the calendar that everybody has."""
+    year = two(data, at) * 100 + two(data, at + 2)
+    month, day = two(data, at + 5), two(data, at + 8)
+    if month <= 2:
+        year -= 1
+        month += 12
+    era_day = 365 * year + year // 4 - year // 100 + year // 400
+    return era_day + (153 * (month - 3) + 2) // 5 + day - 1 - 719_468
+
+
+@compiled
+def number_end(data, at, end):
+    """Where the whole part of a JSON number ends; -1 if there is none."""
+    i = at + 1 if at < end and data[at] == MINUS else at
+    first = i
+    while i < end and ZERO <= data[i] <= NINE:
+        i += 1
+    if i == first or (data[first] == ZERO and i > first + 1):
+        return -1
+    return i
+
+
+@compiled
+def has_digit(data, at, end):
+    """Whether any digit is not 0."""
+    for i in range(at, end):
+        if ZERO < data[i] <= NINE:
+            return True
+    return False
+
+
+@compiled
+def fits(data, at, end, form, p, q):
+    """Whether a value is of a form, so that the codecs do with it what its template says."""
+    size = end - at
+    if form == TEXT:
+        return True
+    if form == SINGLE:  # no two underscores in a row
+        for i in range(at + 1, end):
+            if data[i] == 95 and data[i - 1] == 95:
+                return False
+        return True
+    if form == PLAIN:
+        for i in range(at, end):
+            c = data[i]
+            if c >= 127 or c == BACKSLASH or c == 60 or c == 62 or c == 38:
+                return False
+            if c == 95 and i > at and data[i - 1] == 95:
+                return False
+        return True
+    if form == INTEGER:  # of at most p digits; q tells whether it must be positive
+        i = number_end(data, at, end)
+        if i != end or size > p:
+            return False
+        if data[at] == MINUS:
+            return q == 0 and data[at + 1] != ZERO
+        return q == 0 or data[at] != ZERO
+    if form == NUMBER:  # of at most q digits, p of them behind the point, or any number of them
+        i = number_end(data, at, end)
+        if i < 0 or size > q or (data[at] == MINUS and not has_digit(data, at, end)):
+            return False
+        if i == end:
+            return p <= 0
+        behind = end - i - 1
+        return data[i] == POINT and (p < 0 or behind == p) and all_digits(data, i + 1, end)
+    if form == FLOAT:  # as Java writes numbers from 0.001 to 10 million
+        i = number_end(data, at, end)
+        if i < 0 or i - at > 7 or size > 16 or data[at] == MINUS:
+            return False  # negative ones are few
+        if i >= end - 1 or data[i] != POINT or not all_digits(data, i + 1, end):
+            return False
+        if data[end - 1] == ZERO:
+            return end == i + 2 and data[at] != ZERO
+        if data[at] != ZERO:
+            return True
+        return data[i + 1] != ZERO or (i + 2 < end and data[i + 2] != ZERO)
+    if form == STAMP:  # p digits; q tells the first, and which of the last six are zeros
+        if size != p or data[at] != ZERO + q % 10 or not all_digits(data, at, end):
+            return False
+        if q < 10:
+            return True
+        low = high = True
+        for i in range(end - 3, end):
+            low = low and data[i] == ZERO
+        for i in range(end - 6, end - 3):
+            high = high and data[i] == ZERO
+        return 10 + (10 if low else 0) + (20 if high else 0) == q - q % 10
+    if form == DATETIME:
+        return is_datetime(data, at, end, p)
+    if form == DATE:
+        return is_date(data, at, end)
+    return False
+
+
+@compiled
+def same(data, at, end, other, first, last):
+    """Whether two pieces of bytes are equal."""
+    size = end - at
+    if size != last - first:
+        return False
+    return memcmp(data.ctypes.data + at, other.ctypes.data + first, size) == 0
+
+
+@compiled
+def copy(out, o, data, at, size):
+    """Copy bytes; where they end."""
+    memcpy(out.ctypes.data + o, data.ctypes.data + at, size)
+    return o + size
+
+
+@compiled
+def put_number(out, o, number):
+    """Write a whole number; where it ends."""
+    if number < 0:
+        out[o] = MINUS
+        o += 1
+        number = -number
+    size = 1
+    rest = number // 10
+    while rest > 0:
+        size += 1
+        rest //= 10
+    for i in range(o + size - 1, o - 1, -1):
+        out[i] = ZERO + number % 10
+        number //= 10
+    return o + size
+
+
+@compiled
+def put_decimal64(out, o, data, at, end, alphabet):
+    """Write base64 of a decimal's unscaled number, two's complement, as short as it can be."""
+    negative = data[at] == MINUS
+    number = np.int64(0)
+    for i in range(at + negative, end):
+        if data[i] != POINT:
+            number = number * 10 + (data[i] - ZERO)
+    if negative:
+        number = -number
+    size = 1
+    while size < 8 and not -(np.int64(1) << (8 * size - 1)) <= number < np.int64(1) << (
+        8 * size - 1
+    ):
+        size += 1
+    i = size
+    while i > 0:
+        group = np.int64(0)
+        taken = min(i, 3)
+        for k in range(3):
+            group <<= 8
+            if k < taken:
+                group |= (number >> (8 * (i - 1 - k))) & 255
+        for k in range(4):
+            out[o + k] = alphabet[(group >> (18 - 6 * k)) & 63] if k <= taken else 61
+        o += 4
+        i -= taken
+    return o
+
+
+@compiled
+def write(out, o, data, starts, ends, ops, first, last, literals, alphabet):
+    """Write the pieces of one message; where it ends."""
+    for k in range(first, last):
+        op, a, b = ops[k, 0], ops[k, 1], ops[k, 2]
+        if op == LITERAL:
+            o = copy(out, o, literals, a, b)
+            continue
+        at, end = starts[a], ends[a]
+        if op == COPY or op == TRIM:  # without the last b bytes
+            o = copy(out, o, data, at, end - at - b)
+        elif op == EPOCH:  # with b digits behind the second
+            seconds = days_of(data, at) * 86_400 + two(data, at + 11) * 3_600
+            seconds += two(data, at + 14) * 60 + two(data, at + 17)
+            for i in range(b):
+                seconds *= 10
+                if at + 20 + i < end:
+                    seconds += data[at + 20 + i] - ZERO
+            o = put_number(out, o, seconds)
+        elif op == DAYS:
+            o = put_number(out, o, days_of(data, at))
+        elif op == ISO:  # 2024-05-01T08:00:00Z
+            o = copy(out, o, data, at, end - at)
+            out[o - (end - at) + 10] = 84
+            out[o] = 90
+            o += 1
+        else:
+            o = put_decimal64(out, o, data, at, end, alphabet)
+    return o
+
+
+@compiled
+def leaf_hash(data, n, starts, ends, roles, first, h):
+    """Goes on with a skeleton's hash by the values that a template fixes."""
+    for k in range(n):
+        if roles[first + k] == 0:
+            h = h * 1_000_003 + ends[k] - starts[k]
+            for i in range(starts[k], ends[k]):
+                h = h * 31 + data[i]
+    return h
+
+
+@compiled
+def is_of(data, at, end, starts, ends, template, templates, leaves, samples, pairs):
+    """Whether a message is of a template: the same but for the values that may vary."""
+    p = at
+    q = templates[template, 2]
+    for k in range(templates[template, 0], templates[template, 1]):
+        j = leaves[k, 0]
+        first = leaves[k, 1]
+        if not same(data, p, starts[j], samples, q, first):
+            return False
+        if not fits(data, starts[j], ends[j], leaves[k, 3], leaves[k, 4], leaves[k, 5]):
+            return False
+        p, q = ends[j], leaves[k, 2]
+    if not same(data, p, end, samples, q, templates[template, 3]):
+        return False
+    for k in range(templates[template, 4], templates[template, 5]):
+        i, j = pairs[k, 0], pairs[k, 1]
+        if same(data, starts[i], ends[i], data, starts[j], ends[j]) != (pairs[k, 2] == 1):
+            return False
+    return True
+
+
+@compiled
+def splice(
+    data, offsets, first_row, most, only,
+    skeleton_keys, skeleton_values, skeletons, roles,
+    template_keys, template_values, templates, leaves, samples, pairs,
+    records, ops, literals, alphabet,
+    row_template, row_hash, row_time,
+    out, out_ends, key_out, key_ends, record_row, record_kind, counts,
+    starts, ends,
+):  # fmt: skip
+    """Splice rows from `first_row` on; the row at which the room for output ended, or all rows."""
+    made, o, key_o = counts[0], counts[1], counts[2]
+    rows = len(offsets) - 1
+    for row in range(first_row, rows):
+        at, end = offsets[row], offsets[row + 1]
+        row_template[row] = SLOW
+        if end - at > most:
+            continue
+        n = cut(data, at, end, starts, ends)
+        if n <= 0:
+            continue
+        h = skeleton_hash(data, at, end, n, starts, ends)
+        row_hash[row] = h
+        row_template[row] = NEW
+        template = 0
+        if not only:
+            skeleton = find(skeleton_keys, skeleton_values, h)
+            if skeleton < 0 or skeletons[skeleton, 1] - skeletons[skeleton, 0] != n:
+                continue
+            h = leaf_hash(data, n, starts, ends, roles, skeletons[skeleton, 0], h)
+            row_hash[row] = h
+            template = find(template_keys, template_values, h)
+            if template < 0:
+                continue
+        if templates[template, 6] < 0:  # known to be none
+            row_template[row] = SLOW
+            continue
+        if not is_of(data, at, end, starts, ends, template, templates, leaves, samples, pairs):
+            row_template[row] = SLOW
+            continue
+        copied = (end - at) * templates[template, 9]
+        if (
+            o + templates[template, 8] + copied > len(out)
+            or key_o + templates[template, 8] + copied > len(key_out)
+            or made + templates[template, 7] - templates[template, 6] > len(record_row)
+        ):
+            counts[0], counts[1], counts[2] = made, o, key_o
+            return row
+        row_template[row] = template
+        timed = templates[template, 10]
+        if timed >= 0:
+            time = np.int64(0)
+            for i in range(starts[timed], ends[timed]):
+                time = time * 10 + (data[i] - ZERO)
+            row_time[row] = time * templates[template, 11]
+        for r in range(templates[template, 6], templates[template, 7]):
+            o = write(
+                out, o, data, starts, ends, ops, records[r, 0], records[r, 1], literals, alphabet
+            )
+            out_ends[made + 1] = o
+            key_o = write(
+                key_out, key_o, data, starts, ends, ops, records[r, 2], records[r, 3], literals,
+                alphabet,
+            )  # fmt: skip
+            key_ends[made + 1] = key_o
+            record_row[made] = row
+            record_kind[made] = r
+            made += 1
+    counts[0], counts[1], counts[2] = made, o, key_o
+    return rows

@@ -1,0 +1,231 @@
+"""Templates laid out for the compiled loop, and what it makes of many messages at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.records import headers
+from headgate.splice import kernel
+from headgate.splice.kernel import LITERAL
+
+if TYPE_CHECKING:
+    from headgate.splice.templates import Made, Template
+
+ALPHABET = np.frombuffer(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
+)
+ROOM = 64
+"""What a converted value can be longer than the value itself."""
+NONE = np.frombuffer(b"\0", np.uint8)
+NO_TEMPLATE = (0, 0, 0, 0, 0, 0, -1, -1, 0, 0, -1, 0)
+
+
+class Columns(NamedTuple):
+    """What all records of one kind have in common, by its number."""
+
+    no_value: Any
+    no_key: Any
+    partition: pa.Array
+    topic: pa.Array
+    headers: pa.Array
+    losses: pa.Array
+    sink: Any
+
+
+def columns_of(made: Sequence[Made]) -> Columns:
+    """The columns of what templates fix."""
+    return Columns(
+        np.array([each.value is None for each in made], bool),
+        np.array([each.key is None for each in made], bool),
+        pa.array([each.partition for each in made], pa.int32()),
+        pa.array([each.topic for each in made], pa.string()),
+        headers([each.headers for each in made]),
+        pa.array([each.losses for each in made], pa.list_(pa.string())),
+        np.array([each.sink for each in made], np.int32),
+    )
+
+
+class Spliced(NamedTuple):
+    """What the loop made of a batch."""
+
+    templates: Any
+    """Of each row: its template, or why it has none (NEW, SLOW)."""
+    hashes: Any
+    times: Any
+    rows: Any
+    """Of each record: the row it comes of."""
+    kinds: Any
+    """Of each record: its number among the records of all templates."""
+    values: Any
+    value_ends: Any
+    keys: Any
+    key_ends: Any
+    made: Sequence[Made]
+    columns: Columns
+
+    def record(self, n: int) -> Made:
+        """One record as the codecs would give it."""
+        fixed = self.made[self.kinds[n]]
+        value = self.values[self.value_ends[n] : self.value_ends[n + 1]].tobytes()
+        key = self.keys[self.key_ends[n] : self.key_ends[n + 1]].tobytes()
+        found: Made = fixed._replace(
+            value=None if fixed.value is None else value, key=None if fixed.key is None else key
+        )
+        return found
+
+
+class Laid(NamedTuple):
+    """One template in arrays that are its own; positions count from its own start."""
+
+    leaves: Any
+    pairs: Any
+    records: Any
+    ops: Any
+    copies: int
+
+
+def laid(template: Template) -> Laid:
+    """Lay one template out."""
+    leaves = [
+        (i, template.leaves[i].start, template.leaves[i].end, *template.forms[i])
+        for i in template.holes
+    ]
+    ops: list[tuple[int, int, int]] = []
+    records = []
+    for value, key in zip(template.values, template.keys):
+        at, middle = len(ops), len(ops) + len(value)
+        ops += value + key
+        records.append((at, middle, middle, len(ops)))
+    return Laid(
+        matrix(leaves, 6), matrix(template.pairs, 3), matrix(records, 4), matrix(ops, 3), len(ops)
+    )
+
+
+def matrix(rows: Sequence[Sequence[int]], width: int) -> Any:
+    """Rows of whole numbers."""
+    return np.array(rows, np.int64).reshape(-1, width)
+
+
+class Program:
+    """Templates as the compiled loop reads them."""
+
+    def __init__(self, templates: Sequence[Template | None] = ()) -> None:
+        self.templates: list[Template | None] = []
+        self.laid: list[Laid | None] = []
+        self.skeletons: dict[int, list[bool]] = {}
+        self.hashes: dict[int, int] = {}
+        for template in templates:
+            self.add(template)
+        self.build()
+
+    def add(self, template: Template | None) -> int:
+        """Take a template in; `build` makes it known to the loop."""
+        self.templates.append(template)
+        self.laid.append(None if template is None else laid(template))
+        return len(self.templates) - 1
+
+    def build(self) -> None:
+        """Join all templates into the arrays of the loop."""
+        rows: list[tuple[int, ...]] = []
+        leaves, pairs, records, ops = [], [], [], []
+        samples, literals = bytearray(), bytearray()
+        counts = [0, 0, 0, 0]
+        self.made: list[Made] = []
+        for template, own in zip(self.templates, self.laid):
+            if template is None or own is None:
+                rows.append(NO_TEMPLATE)
+                continue
+            leaf, pair, record, op = counts
+            start = len(samples)
+            leaves.append(own.leaves + np.array([0, start, start, 0, 0, 0]))
+            pairs.append(own.pairs)
+            records.append(own.records + op)
+            moved = own.ops.copy()
+            moved[moved[:, 0] == LITERAL, 1] += len(literals)
+            ops.append(moved)
+            samples += template.text
+            literals += template.literals
+            counts = [
+                n + len(a) for n, a in zip(counts, (own.leaves, own.pairs, own.records, own.ops))
+            ]
+            self.made += template.answer.records
+            rows.append(
+                (leaf, counts[0], start, len(samples), pair, counts[1], record, counts[2],
+                 len(template.literals) + ROOM * own.copies, own.copies,
+                 template.time_leaf, template.time_factor)
+            )  # fmt: skip
+        self.columns = columns_of(self.made)
+        roles = [hole for each in self.skeletons.values() for hole in each]
+        sizes = np.cumsum([0, *map(len, self.skeletons.values())])
+        self.arrays = (
+            *table({h: n for n, h in enumerate(self.skeletons)}),
+            np.stack([sizes[:-1], sizes[1:]], axis=1).astype(np.int64),
+            np.array([*roles, False], np.uint8),
+            *table(self.hashes),
+            matrix(rows or [NO_TEMPLATE], 12),
+            stacked(leaves, 6), frozen(samples), stacked(pairs, 3),
+            stacked(records, 4), stacked(ops, 3), frozen(literals), ALPHABET,
+        )  # fmt: skip
+
+    def run(self, data: Any, offsets: Any, only: bool = False, most: int = 2**31) -> Spliced:
+        """What the loop makes of messages; `only` says that all are to be of the one template."""
+        rows = len(offsets) - 1
+        found = np.full(rows, kernel.SLOW, np.int32)
+        hashes, times = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+        size = 2 * int(offsets[-1] - offsets[0]) + 100_000
+        values, keys = np.empty(size, np.uint8), np.empty(size // 8 + 100_000, np.uint8)
+        records = 2 * rows + 16
+        value_ends, key_ends = np.zeros(records + 1, np.int64), np.zeros(records + 1, np.int64)
+        record_rows, kinds = np.empty(records, np.int32), np.empty(records, np.int32)
+        counts = np.zeros(3, np.int64)
+        starts, ends = (np.zeros(kernel.MOST_LEAVES, np.int64) for _ in range(2))
+        row = 0
+        while True:
+            row = kernel.splice(
+                data, offsets, row, most, only, *self.arrays, found, hashes, times,
+                values, value_ends, keys, key_ends, record_rows, kinds, counts, starts, ends,
+            )  # fmt: skip
+            if row == rows:
+                break
+            values, keys = larger(values), larger(keys)
+            value_ends, key_ends = larger(value_ends), larger(key_ends)
+            record_rows, kinds = larger(record_rows), larger(kinds)
+        n = int(counts[0])
+        return Spliced(
+            found, hashes, times, record_rows[:n], kinds[:n],
+            values[: counts[1]], value_ends[: n + 1], keys[: counts[2]], key_ends[: n + 1],
+            self.made, self.columns,
+        )  # fmt: skip
+
+
+def larger(array: Any) -> Any:
+    """The same with twice the room, and then some."""
+    return np.concatenate([array, np.zeros(len(array) + 1_000_000, array.dtype)])
+
+
+def stacked(parts: list[Any], width: int) -> Any:
+    """Matrices below each other."""
+    return np.concatenate(parts) if parts else np.zeros((0, width), np.int64)
+
+
+def frozen(text: bytearray) -> Any:
+    """Bytes as an array."""
+    return np.frombuffer(bytes(text), np.uint8) if text else NONE
+
+
+def table(entries: dict[int, int]) -> tuple[Any, Any]:
+    """A hash table for the loop: at most half full, -1 where nothing is."""
+    size = 16
+    while size < 2 * len(entries):
+        size *= 2
+    keys, values = np.zeros(size, np.int64), np.full(size, -1, np.int32)
+    for h, value in entries.items():
+        at = (h ^ (h >> 29)) & (size - 1)
+        while values[at] >= 0:
+            at = (at + 1) & (size - 1)
+        keys[at], values[at] = h, value
+    return keys, values

@@ -1,0 +1,404 @@
+"""Learning what becomes of a message by asking the codecs.
+
+A template is a message with holes: everything but the values that vary from row to row. What the
+codecs write for such a message is text with the same values in it, copied or converted in one of a
+few known ways. Which value goes where is found by giving every hole a value that is nowhere else;
+what values a hole may have, by trying the values that codecs are known to treat differently. Where
+the compiled loop and the codecs disagree in anything, there is no template.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headgate.formats import load
+from headgate.splice import kernel, values
+from headgate.splice.kernel import LITERAL, TEXT
+from headgate.splice.program import Program
+
+CHECKS = 4
+"""How many messages of random values a new template must convert as the codecs do."""
+SEPARATOR = b"\0"
+"""Between key and value of a message; no JSON has it."""
+IMAGES = {"data", "old", "before", "after"}
+
+
+class Made(NamedTuple):
+    """A message that the codecs wrote, and for which sink."""
+
+    value: bytes | None
+    key: bytes | None
+    headers: Any
+    topic: str | None
+    partition: int | None
+    losses: Any = None
+    sink: int = 0
+
+
+class Answer(NamedTuple):
+    """What the codecs make of a message: all that a template must give."""
+
+    records: tuple[Made, ...]
+    lost: tuple[Any, ...]
+    """What was lost, in the words of whoever asks."""
+    about: Any
+    """What else has to be the same in all messages of a template: tables, operations."""
+    time: int | None
+    """The time of the change, in microseconds; it may vary."""
+    format: str | None
+    treated: Any
+    """What decides, with a column's type, how its values are treated."""
+    types: Any
+    key: tuple[str, ...]
+
+
+Ask = Callable[["bytes | None", bytes], "Answer | None"]
+"""From key and value to what becomes of them; None where that cannot be a template's."""
+
+
+class Leaf(NamedTuple):
+    """A string or number of a message: its path, its text, where it stands."""
+
+    path: tuple[str, ...]
+    number: bool
+    start: int
+    end: int
+
+
+@dataclass
+class Template:
+    """A message with holes, and what is written for it."""
+
+    text: bytes
+    leaves: list[Leaf]
+    holes: list[int]
+    forms: dict[int, tuple[int, int, int]]
+    pairs: list[tuple[int, int, int]]
+    answer: Answer
+    values: list[list[tuple[int, int, int]]] = field(default_factory=list)
+    """For each record: the operations that write its value."""
+    keys: list[list[tuple[int, int, int]]] = field(default_factory=list)
+    literals: bytearray = field(default_factory=bytearray)
+    time_leaf: int = -1
+    time_factor: int = 0
+
+
+def leaves_of(text: bytes, starts: Any, ends: Any) -> list[Leaf] | None:
+    """The leaves of a message with their paths; None where it is not plain JSON.
+
+    >>> cut = [np.zeros(10, np.int64) for _ in range(2)]
+    >>> [leaf.path for leaf in leaves_of(b'{"a":[{"b":"x"}],"c":1}', *cut)]
+    [('a', '0', 'b'), ('c',)]
+    """
+    data = np.frombuffer(text, np.uint8)
+    count = kernel.cut(data, 0, len(text), starts, ends)
+    key, separator, value = text.partition(SEPARATOR)
+    paths: list[tuple[tuple[str, ...], bool]] = []
+    try:
+        if separator:
+            walk(read(key), ("key",), paths)
+            walk(read(value), (), paths)
+        else:
+            walk(read(text), (), paths)
+    except (ValueError, RecursionError):
+        return None
+    if len(paths) != count:
+        return None
+    return [Leaf(*p, int(starts[i]), int(ends[i])) for i, p in enumerate(paths)]
+
+
+class Number(str):
+    """The text of a JSON number."""
+
+    __slots__ = ()
+
+
+def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, no name twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name twice")
+    return found
+
+
+def read(text: bytes) -> Any:
+    """JSON with numbers as text."""
+    return json.loads(
+        text, object_pairs_hook=members, parse_int=Number, parse_float=Number, parse_constant=Number
+    )
+
+
+def walk(node: Any, path: tuple[str, ...], found: list[tuple[tuple[str, ...], bool]]) -> None:
+    """Note the strings and numbers of a document in their order."""
+    if isinstance(node, dict):
+        for name, member in node.items():
+            walk(member, (*path, name), found)
+    elif isinstance(node, list):
+        for i, member in enumerate(node):
+            walk(member, (*path, str(i)), found)
+    elif isinstance(node, str):
+        found.append((path, isinstance(node, Number)))
+
+
+def may_vary(path: tuple[str, ...], varying: Sequence[str]) -> bool:
+    """Whether a leaf is under a member that varies.
+
+    >>> may_vary(("payload", "source", "pos"), ["source.pos"]), may_vary(("table",), ["data"])
+    (True, False)
+    """
+    told = ".".join(path[1:] if path[0] == "payload" else path) + "."
+    return path[0] == "key" or any(told.startswith(f"{each}.") for each in varying)
+
+
+def pairs_of(leaves: list[Leaf], text: bytes) -> list[tuple[int, int, int]]:
+    """The values of one column in both images of a row, and whether they are the same."""
+    found: dict[tuple[str, ...], int] = {}
+    pairs = []
+    for i, leaf in enumerate(leaves):
+        place = tuple("*" if name in IMAGES else name for name in leaf.path)
+        if "*" not in place:
+            continue
+        other = found.setdefault(place, i)
+        if other != i:
+            same = text[leaf.start : leaf.end] == text[leaves[other].start : leaves[other].end]
+            pairs.append((other, i, int(same)))
+    return pairs
+
+
+def filled(text: bytes, leaves: list[Leaf], given: dict[int, bytes]) -> bytes:
+    """A message with other values in some of its leaves."""
+    parts = []
+    at = 0
+    for i in sorted(given):
+        parts += [text[at : leaves[i].start], given[i]]
+        at = leaves[i].end
+    return b"".join([*parts, text[at:]])
+
+
+def asked(ask: Ask, text: bytes) -> Answer | None:
+    """What becomes of a message, given with its key before it."""
+    key, separator, value = text.partition(SEPARATOR)
+    return ask(key, value) if separator else ask(None, text)
+
+
+class Learner:
+    """Makes templates; it remembers what it found out about columns."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.known: dict[Any, tuple[int, int, int] | None] = {}
+        self.rng = Random(5)
+        self.starts = np.zeros(kernel.MOST_LEAVES, np.int64)
+        self.ends = np.zeros(kernel.MOST_LEAVES, np.int64)
+
+    def learn(self, text: bytes, roles: list[bool] | None = None) -> Template | None:
+        """A template for messages like this one; None where there is none.
+
+        `roles` says which leaves are holes, where the skeleton is known already.
+        """
+        answer = asked(self.ask, text)
+        leaves = leaves_of(text, self.starts, self.ends)
+        if answer is None or not leaves:
+            return None
+        if roles is None:
+            varying = load(answer.format).varying if answer.format else ()
+            holes = [
+                i for i, leaf in enumerate(leaves)
+                if leaf.end > leaf.start and may_vary(leaf.path, varying)
+            ]  # fmt: skip
+        else:
+            holes = [i for i, hole in enumerate(roles) if hole]
+        while holes:
+            template = self.located(text, leaves, holes, answer)
+            if template is None:
+                return None
+            failed = self.find_forms(template)
+            if not failed:
+                return template if self.holds(template) else None
+            if roles is not None:
+                return None
+            holes = [i for i in holes if i not in failed]
+        return None
+
+    def given(self, template: Template) -> dict[int, bytes]:
+        """A value for every hole, the same for what has to be the same."""
+        found: dict[int, bytes] = {}
+        for i in template.holes:
+            leaf = template.leaves[i]
+            text = template.text[leaf.start : leaf.end].decode()
+            found[i] = values.marker(text, leaf.number, self.rng).encode()
+        for one, other, same in template.pairs:
+            if same and one in found and other in found:
+                found[other] = found[one]
+        return found
+
+    def located(
+        self, text: bytes, leaves: list[Leaf], holes: list[int], answer: Answer
+    ) -> Template | None:
+        """A template that knows where the values of its holes are written."""
+        template = Template(text, leaves, holes, {}, pairs_of(leaves, text), answer)
+        given = self.given(template)
+        written = asked(self.ask, filled(text, leaves, given))
+        if written is None or not alike(written, answer):
+            return None
+        template.answer = written
+        where: dict[bytes, tuple[int, int, int]] = {}
+        for i, value in given.items():
+            for fragment, op, b in values.fragments(value.decode()):
+                where.setdefault(fragment.encode(), (op, i, b))
+        longest = sorted(where, key=len, reverse=True)
+        pattern = re.compile(b"|".join(map(re.escape, longest)))
+        for record in written.records:
+            template.values.append(operations(template, record.value, pattern, where))
+            template.keys.append(operations(template, record.key, pattern, where))
+        whole = [(i, int(value)) for i, value in given.items() if value.isdigit()]
+        for i, number in whole:
+            for factor in (1, 1_000, 1_000_000):
+                if number * factor == written.time:
+                    template.time_leaf, template.time_factor = i, factor
+        return template
+
+    def find_forms(self, template: Template) -> set[int]:
+        """Find what values each hole may have; the holes for which nothing was found."""
+        failed: set[int] = set()
+        template.forms = dict.fromkeys(template.holes, (TEXT, 0, 0))
+        base = self.given(template)
+        twins = {other: one for one, other, same in template.pairs if same}
+        for i in template.holes:
+            if i in twins and twins[i] in template.forms:
+                template.forms[i] = template.forms[twins[i]]
+                if twins[i] in failed:
+                    failed.add(i)
+                continue
+            told = self.told(template, i)
+            if told not in self.known:
+                self.known[told] = self.form(template, i, base, twins)
+            form = self.known[told]
+            template.forms[i] = form or (TEXT, 0, 0)
+            if form is None:
+                failed.add(i)
+        return failed
+
+    def told(self, template: Template, hole: int) -> Any:
+        """What decides how a column's values are treated."""
+        leaf = template.leaves[hole]
+        text = template.text[leaf.start : leaf.end].decode()
+        relations = tuple(same for i, j, same in template.pairs if hole in (i, j))
+        look = tuple(values.forms(text, leaf.number))
+        answer, name = template.answer, leaf.path[-1]
+        column = (*leaf.path[:-1], answer.types.get(name), name in answer.key)
+        path = column if IMAGES.intersection(leaf.path) else leaf.path
+        return (path, leaf.number, look, relations, answer.treated)
+
+    def form(
+        self, template: Template, hole: int, base: dict[int, bytes], twins: dict[int, int]
+    ) -> tuple[int, int, int] | None:
+        """The widest form of values of which the loop and the codecs make the same."""
+        leaf = template.leaves[hole]
+        also = [other for other, one in twins.items() if one == hole]
+        texts = []
+        own = template.text[leaf.start : leaf.end].decode()
+        for probe in values.probes(own, leaf.number):
+            value = probe.encode()
+            texts.append(
+                filled(
+                    template.text,
+                    template.leaves,
+                    {**base, hole: value} | dict.fromkeys(also, value),
+                )
+            )
+        answers = [asked(self.ask, text) for text in texts]
+        for form in values.forms(own, leaf.number):
+            template.forms.update(dict.fromkeys([hole, *also], form))
+            made = trial(template, texts)
+            # It must take the value that is there.
+            if made[0] is not None and all(
+                m is None or agree(m, a, template) for m, a in zip(made, answers)
+            ):
+                return form
+        return None
+
+    def holds(self, template: Template) -> bool:
+        """Whether messages of random values come out as the codecs write them."""
+        texts = [template.text]
+        for _ in range(CHECKS):
+            texts.append(filled(template.text, template.leaves, self.given(template)))
+        made = trial(template, texts)
+        answers = [asked(self.ask, text) for text in texts]
+        return all(m is not None and agree(m, a, template) for m, a in zip(made, answers))
+
+
+def trial(template: Template, texts: list[bytes]) -> list[tuple[list[Made], int] | None]:
+    """What the loop makes of messages by one template; None of those that are not of it."""
+    program = Program([template])
+    spliced = program.run(*joined(texts), only=True)
+    made: list[tuple[list[Made], int] | None] = [None] * len(texts)
+    for row in np.flatnonzero(spliced.templates >= 0):
+        made[row] = ([], int(spliced.times[row]))
+    for n in range(len(spliced.rows)):
+        found = made[spliced.rows[n]]
+        if found is not None:
+            found[0].append(spliced.record(n))
+    return made
+
+
+def joined(texts: list[bytes]) -> tuple[Any, Any]:
+    """Messages one after the other, and where each begins."""
+    data = np.frombuffer(b"".join(texts), np.uint8)
+    return data, np.cumsum([0, *map(len, texts)]).astype(np.int64)
+
+
+def alike(one: Answer, other: Answer) -> bool:
+    """Whether two answers differ in values only."""
+    return (
+        one.about == other.about
+        and one.lost == other.lost
+        and (one.time is None) == (other.time is None)
+        and [shape(r) for r in one.records] == [shape(r) for r in other.records]
+    )
+
+
+def shape(record: Made) -> tuple[Any, ...]:
+    """What of a record a template fixes."""
+    return (record.value is None, record.key is None, *record[2:])
+
+
+def agree(made: tuple[list[Made], int], answer: Answer | None, template: Template) -> bool:
+    """Whether what the loop made of a message is what the codecs made."""
+    if answer is None or not alike(answer, template.answer):
+        return False
+    records, time = made
+    known = template.time_leaf >= 0
+    return records == list(answer.records) and (not known or time == answer.time)
+
+
+def operations(
+    template: Template,
+    text: bytes | None,
+    pattern: re.Pattern[bytes],
+    where: dict[bytes, tuple[int, int, int]],
+) -> list[tuple[int, int, int]]:
+    """How a text is made: what stays, and between it the values."""
+    if text is None:
+        return []
+    found: list[tuple[int, int, int]] = []
+    at = 0
+
+    def literal(end: int) -> None:
+        if end > at:
+            found.append((LITERAL, len(template.literals), end - at))
+            template.literals.extend(text[at:end])
+
+    for match in pattern.finditer(text):
+        literal(match.start())
+        found.append(where[match[0]])
+        at = match.end()
+    literal(len(text))
+    return found
