@@ -327,7 +327,9 @@ def convert(
     text = is_text(target, Encoder(to, **writing))
     files = expand([source])
     check_folders(None if target == STDIN else target, errors)
-    work = partial(converted, format=format, options=reading, target=to, target_options=writing)
+    work = partial(
+        converted, format=format, options=reading, target=to, target_options=writing, lines=text
+    )
     if on_spark([source], files, master):
         if target == STDIN:
             raise UsageError("input that goes through Spark is written to a directory; name OUT")
@@ -370,8 +372,6 @@ def convert_here(
                     batch
                 ):
                     sink.write(batch.select(MESSAGE_SCHEMA.names))
-    if isinstance(sink, LineSink):
-        lost += sink.lost
     return lost, tally
 
 
@@ -454,18 +454,13 @@ class LineSink:
         self.path = path
 
     def __enter__(self) -> LineSink:
-        self.lost: Counter[str] = Counter()
         self.file = sys.stdout.buffer if self.path == STDIN else open(self.path, "xb")
         return self
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch."""
-        values = batch.column("value")
-        self.lost["null-values"] += values.null_count
-        self.lost["message-keys"] += len(batch) - batch.column("key").null_count
-        found = values.drop_null().to_pylist()
-        if found:
-            self.file.write(b"\n".join(found) + b"\n")
+        for lines in batch.column("value").to_pylist():
+            self.file.write(lines + b"\n")
 
     def __exit__(self, *_: object) -> None:
         self.file.flush()

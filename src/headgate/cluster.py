@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.errors import UsageError
 from headgate.files import STDIN, Split, splits
-from headgate.jobs import CONVERTED_SCHEMA, DEAD_SCHEMA, NOT_IN_LINES, decoded
+from headgate.jobs import CONVERTED_SCHEMA, DEAD_SCHEMA, decoded
 from headgate.session import session
 from headgate.spark import EVENT_DDL, fast_worker
 
@@ -123,14 +123,11 @@ def write_records(
         seen,
         F.collect_list("losses").alias("losses"),
         F.count("dead").alias("dead"),
-        F.count("key").alias("message-keys"),
-        F.count_if(F.expr(f"{MESSAGE} AND value IS NULL")).alias("null-values"),
     )
     records = watched.where(MESSAGE)
     try:
         if text:
-            lines = records.where("value IS NOT NULL").select(F.col("value").cast("string"))
-            lines.write.mode("append").text(out)
+            records.select(F.col("value").cast("string")).write.mode("append").text(out)
         else:
             records.drop("dead", "losses").write.mode("append").parquet(out)
     except PythonException as error:
@@ -138,8 +135,6 @@ def write_records(
     lost: Counter[str] = Counter()
     for each in seen.get["losses"]:
         lost.update(each)
-    if text:
-        lost += Counter({code: seen.get[code] for code in NOT_IN_LINES})
     dead: Counter[tuple[str, str]] = Counter()
     if seen.get["dead"]:
         letters = rows.where("dead IS NOT NULL").select("dead.*")

@@ -19,6 +19,7 @@ from headgate.relaxed_json import messages_in
 from headgate.values import LAST_TIME, YEAR_ONE
 
 PEEK_BYTES = 64 * 1024
+BLOCK_BYTES = 1024 * 1024
 SPLIT_BYTES = 64 * 1024 * 1024
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 BOM = b"\xef\xbb\xbf"
@@ -78,7 +79,8 @@ def read(split: Split) -> Iterator[pa.RecordBatch]:
         return
     with open(split.path, "rb") as file:
         if split.end is not None:
-            yield from batched(lines_between(file, split.start, split.end))
+            found = blocks_between(file, split.start, split.end)
+            yield from batched(block.split(b"\n") for block in found)
         elif file.seekable() and file.peek(4)[:4] == b"PAR1":
             yield from _parquet(split.path)
         else:
@@ -109,9 +111,9 @@ def _plain_text(source: Any) -> Iterator[pa.RecordBatch]:
     head = _peek(source).removeprefix(BOM)  # an editor's mark is no part of the first message
     rest = _Headed(head, source)
     if is_pretty(head):
-        yield from batched(messages_in(rest.read()))
+        yield from batched([list(messages_in(rest.read()))])
     else:
-        yield from batched(lines(rest))
+        yield from batched(block.split(b"\n") for block in blocks(rest))
 
 
 def _peek(source: Any) -> bytes:
@@ -166,44 +168,55 @@ def is_pretty(head: bytes) -> bool:
     return complete * 2 < len(found)
 
 
-def lines(source: Any) -> Iterator[bytes]:
-    """The lines of a stream, read in blocks."""
+def blocks(source: Any) -> Iterator[bytes]:
+    """The bytes of a stream in blocks of whole lines."""
     rest: list[bytes] = []
-    while block := source.read(1024 * 1024):
+    while block := source.read(BLOCK_BYTES):
         head, newline, tail = block.rpartition(b"\n")
         if not newline:
             rest.append(tail)
             continue
-        yield from (b"".join(rest) + head).split(b"\n")
+        yield b"".join(rest) + head
         rest = [tail]
     yield b"".join(rest)
 
 
-def lines_between(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
+def blocks_between(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
     """The lines that start in a byte range; neighbours' ranges share none and miss none."""
     if start:
         file.seek(start - 1)
         file.readline()
     elif file.read(len(BOM)) != BOM:
         file.seek(0)
-    while file.tell() < end and (line := file.readline()):
-        yield line.removesuffix(b"\n")
+    at = file.tell()
+    while at < end and (block := file.read(min(BLOCK_BYTES, end - at))):
+        if not block.endswith(b"\n"):
+            block += file.readline()
+        at += len(block)
+        yield block
 
 
-def batched(values: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+def batched(parts: Iterable[list[bytes]]) -> Iterator[pa.RecordBatch]:
     """Messages as batches of one column, bounded in rows and bytes; blank lines are no messages."""
-    found: list[bytes] = []
-    size = 0
-    for value in values:
-        if not value.strip():
-            continue
-        found.append(value)
+    for part in parts:
+        found = [value for value in part if value and not value.isspace()]
+        for start in range(0, len(found), BATCH_ROWS):
+            some = found[start : start + BATCH_ROWS]
+            if sum(map(len, some)) < BATCH_BYTES:
+                yield _values(some)
+            else:
+                yield from by_bytes(some)
+
+
+def by_bytes(found: list[bytes]) -> Iterator[pa.RecordBatch]:
+    """Large messages, few at a time."""
+    start = size = 0
+    for at, value in enumerate(found):
+        if size and size + len(value) > BATCH_BYTES:
+            yield _values(found[start:at])
+            start, size = at, 0
         size += len(value)
-        if len(found) >= BATCH_ROWS or size >= BATCH_BYTES:
-            yield _values(found)
-            found, size = [], 0
-    if found:
-        yield _values(found)
+    yield _values(found[start:])
 
 
 def _values(found: list[bytes]) -> pa.RecordBatch:

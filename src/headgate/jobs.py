@@ -45,6 +45,8 @@ NOT_IN_LINES = {
     "null-values": "a tombstone has no line; name OUT as .parquet",
 }
 """What only Parquet holds of messages, by code."""
+ROW_BYTES = 4 * 1024 * 1024
+"""About how much text is put into a row."""
 Options = Mapping[str, Any]
 
 
@@ -78,9 +80,17 @@ def printed_row(event: Event, message: Message) -> tuple[Any, ...]:
 
 
 def converted(
-    split: Split, format: str, options: Options, target: str, target_options: Options
+    split: Split,
+    format: str,
+    options: Options,
+    target: str,
+    target_options: Options,
+    lines: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of a split in another format; at the end, the losses of all of them, counted."""
+    """The messages of a split in another format; at the end, the losses of all of them, counted.
+
+    With `lines`, a row holds the lines of many messages: Spark's cost is per row.
+    """
     converter = Converter(format, options, target, target_options)
     lost: Counter[str] = Counter()
     for batch in read(split):
@@ -97,10 +107,33 @@ def converted(
         for outcome in outcomes:
             lost.update(outcome.lost)
         found = converter.records(halves, outcomes)
+        if lines:
+            found = in_lines(found, lost)
         if found.num_rows:
             yield _padded(found)
-    if lost:
+    if lost := +lost:
         yield from _rows(losses=[list(lost.items())])
+
+
+def in_lines(records: pa.RecordBatch, lost: Counter[str]) -> pa.RecordBatch:
+    """Messages as lines, many to a row; keys and tombstones are lost, and counted."""
+    values = records.column("value")
+    lost["null-values"] += values.null_count
+    lost["message-keys"] += len(values) - records.column("key").null_count
+    values = values.drop_null()
+    sizes = list(accumulate(pc.binary_length(values).to_pylist(), initial=0))
+    starts = [0]
+    for row, size in enumerate(sizes[:-1]):
+        if size - sizes[starts[-1]] > ROW_BYTES:
+            starts.append(row)
+    if len(values):
+        starts.append(len(values))
+    grouped = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), values)
+    texts = pc.binary_join(grouped, b"\n")
+    return pa.RecordBatch.from_arrays(
+        [texts if f.name == "value" else pa.nulls(len(texts), f.type) for f in RECORD_SCHEMA],
+        schema=RECORD_SCHEMA,
+    )
 
 
 def refused_messages(counts: list[int], outcomes: list[Encoded]) -> dict[int, tuple[str, str]]:
