@@ -96,6 +96,7 @@ class Encoder:
         self.labels = NUMBERS not in carried
         self.unlabelled = Plans(unlabelled_columns)
         self.packer = self.encoding.packer and self.encoding.packer(told)
+        self.may_splice = told.splice and self.packer is None
 
     def __call__(self, event: Event) -> Encoded:
         """Encode one event."""

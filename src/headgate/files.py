@@ -19,7 +19,8 @@ from headgate.relaxed_json import messages_in
 from headgate.values import LAST_TIME, YEAR_ONE
 
 PEEK_BYTES = 64 * 1024
-BLOCK_BYTES = 1024 * 1024
+BLOCK_BYTES = 4 * 1024 * 1024
+WHITE = (b" ", b"\t", b"\r", b"\v", b"\f")
 SPLIT_BYTES = 64 * 1024 * 1024
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 BOM = b"\xef\xbb\xbf"
@@ -80,7 +81,7 @@ def read(split: Split) -> Iterator[pa.RecordBatch]:
     with open(split.path, "rb") as file:
         if split.end is not None:
             found = blocks_between(file, split.start, split.end)
-            yield from batched(block.split(b"\n") for block in found)
+            yield from batched(map(lines_of, found))
         elif file.seekable() and file.peek(4)[:4] == b"PAR1":
             yield from _parquet(split.path)
         else:
@@ -111,9 +112,9 @@ def _plain_text(source: Any) -> Iterator[pa.RecordBatch]:
     head = _peek(source).removeprefix(BOM)  # an editor's mark is no part of the first message
     rest = _Headed(head, source)
     if is_pretty(head):
-        yield from batched([list(messages_in(rest.read()))])
+        yield from batched([pa.array(messages_in(rest.read()), pa.binary())])
     else:
-        yield from batched(block.split(b"\n") for block in blocks(rest))
+        yield from batched(map(lines_of, blocks(rest)))
 
 
 def _peek(source: Any) -> bytes:
@@ -196,31 +197,54 @@ def blocks_between(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
         yield block
 
 
-def batched(parts: Iterable[list[bytes]]) -> Iterator[pa.RecordBatch]:
+def batched(parts: Iterable[pa.Array]) -> Iterator[pa.RecordBatch]:
     """Messages as batches of one column, bounded in rows and bytes; blank lines are no messages."""
     for part in parts:
-        found = [value for value in part if value and not value.isspace()]
+        found = without_blanks(part)
         for start in range(0, len(found), BATCH_ROWS):
-            some = found[start : start + BATCH_ROWS]
-            if sum(map(len, some)) < BATCH_BYTES:
+            some = found.slice(start, BATCH_ROWS)
+            if some.nbytes < BATCH_BYTES:
                 yield _values(some)
             else:
                 yield from by_bytes(some)
 
 
-def by_bytes(found: list[bytes]) -> Iterator[pa.RecordBatch]:
+def lines_of(block: bytes) -> pa.Array:
+    """The lines of a block.
+
+    >>> lines_of(b"a\\n\\nb").to_pylist()
+    [b'a', b'', b'b']
+    """
+    return pc.split_pattern(pa.array([block], pa.binary()), b"\n").values
+
+
+def without_blanks(lines: pa.Array) -> pa.Array:
+    """Lines without the empty ones and those of nothing but white space.
+
+    >>> without_blanks(pa.array([b"a", b"", b" \\r", b" b"])).to_pylist()
+    [b'a', b' b']
+    """
+    if pc.min(pc.binary_length(lines)).as_py() == 0:
+        lines = lines.filter(pc.greater(pc.binary_length(lines), 0))
+    if any(pc.any(pc.starts_with(lines, space)).as_py() for space in WHITE):
+        found = [line for line in lines.to_pylist() if not line.isspace()]
+        return pa.array(found, pa.binary())
+    return lines
+
+
+def by_bytes(found: pa.Array) -> Iterator[pa.RecordBatch]:
     """Large messages, few at a time."""
     start = size = 0
-    for at, value in enumerate(found):
-        if size and size + len(value) > BATCH_BYTES:
-            yield _values(found[start:at])
+    for at, length in enumerate(pc.binary_length(found).to_pylist()):
+        if size and size + length > BATCH_BYTES:
+            yield _values(found.slice(start, at - start))
             start, size = at, 0
-        size += len(value)
-    yield _values(found[start:])
+        size += length
+    yield _values(found.slice(start))
 
 
-def _values(found: list[bytes]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(found, pa.binary())], names=["value"])
+def _values(found: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([found], names=["value"])
 
 
 def _parquet(path: str) -> Iterator[pa.RecordBatch]:

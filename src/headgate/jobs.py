@@ -121,11 +121,12 @@ def in_lines(records: pa.RecordBatch, lost: Counter[str]) -> pa.RecordBatch:
     lost["null-values"] += values.null_count
     lost["message-keys"] += len(values) - records.column("key").null_count
     values = values.drop_null()
-    sizes = list(accumulate(pc.binary_length(values).to_pylist(), initial=0))
     starts = [0]
-    for row, size in enumerate(sizes[:-1]):
-        if size - sizes[starts[-1]] > ROW_BYTES:
-            starts.append(row)
+    if values.nbytes > ROW_BYTES:
+        sizes = list(accumulate(pc.binary_length(values).to_pylist(), initial=0))
+        for row, size in enumerate(sizes[:-1]):
+            if size - sizes[starts[-1]] > ROW_BYTES:
+                starts.append(row)
     if len(values):
         starts.append(len(values))
     grouped = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), values)

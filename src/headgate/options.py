@@ -55,6 +55,9 @@ class EncodeOptions:
     partition_columns: str | None = option(
         None, "columns that the rule `columns` hashes, separated by commas"
     )
+    splice: bool = option(
+        True, "convert messages that look alike by copying their values (docs/splicing.md)"
+    )
 
     def __post_init__(self) -> None:
         check_zone(self.timezone)

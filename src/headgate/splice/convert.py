@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +64,7 @@ class Converter:
         self.taught: list[Event] = []
         self.since_taught = 0
         self.splicer: Splicer | None = None
-        self.possible = self.encoder.packer is None and has_templates(format)
+        self.possible = self.encoder.may_splice and has_templates(format)
 
     def take(self, batch: pa.RecordBatch) -> Halves:
         """Splice a batch as far as possible, and decode the rest."""
@@ -102,16 +102,10 @@ class Converter:
 
     def find_splicer(self, rows: int) -> Splicer | None:
         """This process's splicer for the conversion, once enough messages have come."""
-        told = repr(self.told)
         if self.taught:
             self.since_taught += rows
             return self.new_splicer() if self.since_taught > WARM else None
-        _seen[told] += rows
-        if told not in _splicers and _seen[told] > WARM:
-            if len(_splicers) >= MOST_SPLICERS:
-                _splicers.clear()
-            _splicers[told] = self.new_splicer()
-        return _splicers.get(told)
+        return shared(repr(self.told), rows, self.new_splicer)
 
     def new_splicer(self) -> Splicer:
         """A splicer with codecs of its own."""
@@ -160,8 +154,18 @@ class Converter:
 
 
 MOST_SPLICERS = 100
-_splicers: dict[str, Splicer] = {}
-_seen: Counter[str] = Counter()
+_splicers: dict[str | bytes, Splicer] = {}
+_seen: Counter[str | bytes] = Counter()
+
+
+def shared(told: str | bytes, rows: int, make: Callable[[], Splicer]) -> Splicer | None:
+    """This process's splicer of that name; None until enough messages have come for it."""
+    _seen[told] += rows
+    if told not in _splicers and _seen[told] > WARM:
+        if len(_splicers) >= MOST_SPLICERS:
+            _splicers.clear()
+        _splicers[told] = make()
+    return _splicers.get(told)
 
 
 def has_templates(format: str) -> bool:
@@ -209,13 +213,16 @@ def asking(decode: Decode, encoder: Encoder) -> Ask:
         outcomes = [encoder(event) for event in events]
         if any(outcome.error for outcome in outcomes):
             return None
-        return answer(events, [outcomes])
+        return answer(events, [outcomes], encoder.informed)
 
     return ask
 
 
-def answer(events: list[Event], outcomes: list[list[Encoded]]) -> Answer:
-    """Events and what each sink's encoder made of them, as an answer."""
+def answer(events: list[Event], outcomes: list[list[Encoded]], informed: bool) -> Answer:
+    """Events and what each sink's encoder made of them, as an answer.
+
+    `informed` says that encoders know tables' schemas, so that each table is a case of its own.
+    """
     from headgate.splice.templates import Answer, Made
 
     first = events[0]
@@ -225,13 +232,14 @@ def answer(events: list[Event], outcomes: list[list[Encoded]]) -> Answer:
         for outcome in own
         for r, losses in zip(outcome.records, spread(outcome.records, outcome.lost))
     )
+    tables = tuple((event.op, event.database, event.table) for event in events)
     return Answer(
         records,
         tuple(tuple(outcome.lost) for own in outcomes for outcome in own),
-        tuple((event.op, event.database, event.table) for event in events),
+        tables,
         first.event_time,
         first.format,
-        (first.format, first.dialect, first.op, len(events)),
+        (first.format, first.dialect, first.op, len(events), *(tables if informed else ())),
         first.types or {},
         first.key or (),
     )
