@@ -11,9 +11,11 @@ import pytest
 from headgate.errors import UsageError
 from headgate.pipeline.conflicts import check_job
 from headgate.pipeline.job import Ddl, Filter, Route, Tables
+from headgate.pipeline.kafka_options import READING, writing
 from headgate.pipeline.load import job_of, load_job
 from headgate.pipeline.patterns import overlap
 from headgate.pipeline.scalars import duration, share, size
+from headgate.pipeline.sources import kafka_options
 from headgate.pipeline.uris import Given, masked, parse_sink, parse_source
 
 CANARY = "c4n4ry+S3cret"
@@ -807,6 +809,36 @@ def test_settings_of_a_kafka_sink():
     } == sink.kafka
     assert (False, 3) == (sink.create_topics, sink.replication)
     assert {"topic": "{database}.{table}"} == sink.options
+
+
+def test_what_a_uri_says_of_a_client_goes_before_what_a_job_sets_itself():
+    own = kafka_options(parse_source("kafka://h/t"))
+    told = kafka_options(parse_source("kafka://h/t?kafka.max.poll.records=7"))
+    assert READING == {name: own[name] for name in READING}
+    assert READING | {"kafka.max.poll.records": "7"} == {name: told[name] for name in READING}
+
+    told = writing(parse_sink("kafka://h/t?protocol=maxwell&kafka.linger.ms=3").kafka)
+    assert ("3", "524288") == (told["kafka.linger.ms"], told["kafka.batch.size"])
+    told = writing(parse_sink("kafka://h/t?protocol=maxwell&kafka.batch.size=9").kafka)
+    assert ("20", "9") == (told["kafka.linger.ms"], told["kafka.batch.size"])
+
+
+def test_a_producers_own_settings_go_with_the_largest_message_and_the_timeout():
+    small = writing(parse_sink("kafka://h/t?protocol=maxwell&max-message-bytes=1000").kafka)
+    large = writing(parse_sink("kafka://h/t?protocol=maxwell&max-message-bytes=64MB").kafka)
+
+    assert "1000" == small["kafka.batch.size"]
+    assert int(large["kafka.buffer.memory"]) >= 2 * int(large["kafka.max.request.size"])
+    assert "kafka.linger.ms" not in writing({"kafka.delivery.timeout.ms": "30000"})
+
+
+@pytest.mark.parametrize(
+    ("partitions", "batch"), [(0, 512), (64, 512), (65, 256), (600, 32), (10**6, 16)]
+)
+def test_batches_of_all_partitions_fit_into_a_producers_memory(partitions, batch):
+    assert str(batch << 10) == writing({}, partitions)["kafka.batch.size"]
+    told = {"kafka.buffer.memory": str(128 << 20)}
+    assert int(writing(told, partitions)["kafka.batch.size"]) >= batch << 10
 
 
 def test_tls_files_are_read(tmp_path):

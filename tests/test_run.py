@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -18,9 +19,12 @@ from headgate.errors import UsageError
 from headgate.event import Event
 from headgate.files import expand, read, splits
 from headgate.formats import decoder
+from headgate.limits import BATCH_BYTES
+from headgate.pipeline import run as runs
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import TooManyInvalid
 from headgate.pipeline.headers import ID_HEADER
+from headgate.pipeline.lane import parts
 from headgate.pipeline.load import load_job
 from headgate.pipeline.run import run
 from headgate.pipeline.status import Status
@@ -509,3 +513,76 @@ def test_headers_without_names_are_left_out(bench: Bench) -> None:
 
     (message,) = bench.messages()
     assert ["a", ID_HEADER] == [h["key"] for h in message["headers"]]
+
+
+def test_messages_too_many_for_one_arrow_batch_keep_their_order(bench: Bench) -> None:
+    row = {"id": "1", "amount": "1.10", "note": "x" * (BATCH_BYTES // 5)}
+    order = [9, *range(1, 9)]  # out of order, so that they are held and leave all at once
+    bench.put("a.jsonl", *[ticdc(n, n, data=[{**row, "id": str(n)}]) for n in order])
+
+    bench.run()
+
+    assert [str(n) for n in range(1, 10)] == bench.ids()
+
+
+def test_a_run_of_messages_is_no_larger_than_an_arrow_batch_may_be() -> None:
+    half = BATCH_BYTES // 2
+
+    assert [slice(0, 2), slice(2, 3), slice(3, 5)] == list(parts([half, half, 2 * half, half, 0]))
+    assert [slice(0, 1), slice(1, 2)] == list(parts([BATCH_BYTES + 1, BATCH_BYTES + 1]))
+    assert [] == list(parts([]))
+
+
+def test_what_a_message_does_not_have_stays_null(bench: Bench) -> None:
+    bench.put("a.jsonl", canal(), canal(type="DELETE"))
+    sinks = [
+        {"uri": f"file://{bench.root}/{name}?protocol={name}"}
+        for name in ("debezium", "canal-json")
+    ]
+
+    bench.run(sinks=sinks)
+
+    keys = [m["key"] is None for m in bench.messages("debezium")]
+    values = [m["value"] is None for m in bench.messages("debezium")]
+    assert ([False] * 3, [False, False, True]) == (keys, values)
+    nulls = [{n for n, v in m.items() if v is None} for m in bench.messages("canal-json")]
+    assert [{"key", "partition", "topic"}] * 2 == nulls
+
+
+class Counted:
+    """A client of Kafka's that counts how often one was opened, and fails when told so."""
+
+    opened = closed = 0
+    lost = False
+
+    def __init__(self, *_: Any) -> None:
+        type(self).opened += 1
+        self.client = self
+
+    def latest(self, lanes: list[Any]) -> dict[Any, int]:
+        if self.lost:
+            raise UsageError("no broker")
+        return dict.fromkeys(lanes, 10)
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+def test_lag_is_asked_of_one_client_until_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "Admin", Counted)
+    monkeypatch.setattr(runs.sources, "offsets_of", lambda *_: {("t", 0): 4, ("t", 1): 12})
+    source = SimpleNamespace(kind="kafka", kafka={})
+    lag = runs.Lag(SimpleNamespace(  # type: ignore[arg-type]
+        job=SimpleNamespace(source=source), state=SimpleNamespace(batch=0),
+        spark=SimpleNamespace(_jvm=None), spark_checkpoint=None,
+    ))  # fmt: skip
+
+    assert [6, 6, 6] == [lag.now() for _ in range(3)]
+    assert (1, 0) == (Counted.opened, Counted.closed)
+    monkeypatch.setattr(Counted, "lost", True)
+    assert [None, None] == [lag.now() for _ in range(2)]
+    monkeypatch.setattr(Counted, "lost", False)
+    assert 6 == lag.now()
+    lag.close()
+    lag.close()
+    assert Counted.opened == Counted.closed

@@ -28,9 +28,9 @@ from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE, WITH_ID
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
 from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Admin, Topics
+from headgate.pipeline.kafka_options import REQUEST_SIZE
 from headgate.pipeline.lane import (
     LETTER_COLUMNS,
-    REQUEST_SIZE,
     WORK_SCHEMA,
     Found,
     Knowledge,

@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,17 +23,17 @@ from headgate.arrow import SOURCE_COLUMNS, bounded, decode_columns, most_bytes_o
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import Event, Record
 from headgate.formats import decoder
+from headgate.limits import BATCH_BYTES
 from headgate.pipeline.headers import ID_HEADER, from_text, to_text
 from headgate.pipeline.identity import comes_before, identity, placed_identity
 from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.ledger import Ledger
 from headgate.pipeline.selection import Selection, SelectionError
+from headgate.pipeline.short_cut import ShortCut, Taken, counted, most_bytes
 from headgate.pipeline.storage import Storage
 from headgate.spark import fast_worker
 
 AN_HOUR = 3_600_000_000
-REQUEST_SIZE, MOST_BYTES, ROOM = "kafka.max.request.size", 1_048_576, 1_024
-"""Kafka's limit of a message, its default, and what of it headers and the frame take."""
 KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
 """What is said of a change by a row condition (conditions.py); else a dead letter's reason."""
 MESSAGE_SCHEMA = pa.schema(
@@ -168,6 +169,7 @@ class Worker:
         self.storage = Storage(knowledge.state_uri)
         self.lanes: dict[Lane, LanePass] = {}
         self.ddl_encoders = self.encoders()
+        self.short_cut = ShortCut(job, knowledge.catalogue)
 
     def encoders(self) -> list[Encoder]:
         """An encoder for each sink, that knows what earlier batches told."""
@@ -202,6 +204,13 @@ class Entry(msgspec.Struct, gc=False):
     """Where a route sends it."""
 
 
+class Beside(NamedTuple):
+    """What was spliced of a batch, beside the events of the rest; and what all rows are called."""
+
+    taken: Taken
+    names: pa.Array
+
+
 class LanePass:
     """A pass over one lane."""
 
@@ -231,8 +240,13 @@ class LanePass:
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages that follow those before."""
         worker = self.worker
-        events, counts = decode_columns(messages, worker.decode, worker.limit)
         self.tally.messages += messages.num_rows
+        taken = self.short_cut(messages)
+        if taken is None:
+            events, counts = decode_columns(messages, worker.decode, worker.limit)
+        else:
+            names = self.names(messages)
+            events, counts, messages = taken.events, taken.counts, taken.rest
         self.batches.append(messages)
         headers = messages.column("headers")
         self.headers.append(None if headers.null_count == len(headers) else headers.to_pylist())
@@ -240,8 +254,29 @@ class LanePass:
         if self.sorted:
             self.held += entries
             return
-        yield from self.emit(entries)
+        if taken is None:
+            yield from self.emit(entries)
+        else:
+            yield from self.emit(entries, Beside(taken, names))
         self.batches[-1] = self.headers[-1] = None  # not needed again
+
+    def short_cut(self, messages: pa.RecordBatch) -> Taken | None:
+        """What of a batch can be spliced; nothing where messages depend on others."""
+        knowledge = self.worker.knowledge
+        if (
+            self.sorted
+            or knowledge.by_place
+            or self.at < len(knowledge.schedule)
+            or self.dropped_key is not None
+        ):
+            return None
+        return self.worker.short_cut.take(messages)
+
+    def names(self, messages: pa.RecordBatch) -> pa.Array:
+        """What changes without a place in the source's log are known by."""
+        topic, partition = self.lane
+        offsets = messages.column("offset").cast(pa.string())
+        return pc.binary_join_element_wise(f"{topic}-{partition}-", offsets, "")
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Process what was held back for sorting, and tell what was done."""
@@ -335,8 +370,7 @@ class LanePass:
         places = messages.column("place")
         if places.null_count == 0:
             return list(places.to_pylist())
-        topic, partition = self.lane
-        return [f"{topic}-{partition}-{n}" for n in messages.column("offset").to_pylist()]
+        return list(self.names(messages).to_pylist())
 
     def verdicts(self, messages: pa.RecordBatch) -> list[Iterator[str]] | None:
         """What the job's row conditions say of each message's changes, in order."""
@@ -376,8 +410,11 @@ class LanePass:
         if time_ is not None and self.newest < time_ <= self.future:
             self.newest = time_
 
-    def emit(self, entries: list[Entry]) -> Iterator[pa.RecordBatch]:
-        """Select and encode events in order; what comes before DDL is encoded before it is met."""
+    def emit(self, entries: list[Entry], beside: Beside | None = None) -> Iterator[pa.RecordBatch]:
+        """Select and encode events in order; what comes before DDL is encoded before it is met.
+
+        `beside` has what was spliced of the batch; there is no DDL then.
+        """
         chosen: list[Entry] = []
         selection = self.worker.selection
         for entry in entries:
@@ -403,7 +440,7 @@ class LanePass:
                 while self.is_behind(event):
                     self.pass_by(self.at)
             chosen.append(entry)
-        yield from self.encode(chosen)
+        yield from self.encode(chosen, beside)
 
     def leave_out(self, entry: Entry) -> None:
         """Count an event that is not selected; a delete's tombstone is not selected either."""
@@ -455,7 +492,7 @@ class LanePass:
             dead = self.refused([entry], outcomes)
             if dead:
                 found.wanted, found.refused = False, True
-                yield self.letters(dead)
+                yield from self.letters(dead)
         while self.at <= at:
             self.pass_by(self.at)
 
@@ -465,14 +502,16 @@ class LanePass:
             encoder.learn(self.worker.knowledge.schedule[step].event)
         self.at = step + 1
 
-    def encode(self, entries: list[Entry]) -> Iterator[pa.RecordBatch]:
+    def encode(
+        self, entries: list[Entry], beside: Beside | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Messages for every sink; a message of which an event is refused goes to none."""
-        if not entries:
+        if not entries and beside is None:
             return
         outcomes = [[encoder(e.event) for e in entries] for encoder in self.encoders]
         dead = self.refused(entries, outcomes)
         if dead:
-            yield self.letters(dead)
+            yield from self.letters(dead)
             kept = [n for n, e in enumerate(entries) if (e.batch, e.row) not in dead]
             for entry in entries:
                 if entry.id is not None and (entry.batch, entry.row) in dead:
@@ -482,12 +521,19 @@ class LanePass:
         counts = self.counts
         for event in (e.event for e in entries):
             counts[event.database, event.table, event.op or event.kind] += 1
-        if entries:
+        if entries or beside is not None:
             self.steps.add(self.at)
+        if beside is not None:
+            self.note_spliced(beside.taken)
         for sink, found in enumerate(outcomes):
-            batch = self.messages(sink, entries, found)
-            if batch.num_rows:
-                yield batch
+            yield from self.messages(sink, entries, found, beside)
+
+    def note_spliced(self, taken: Taken) -> None:
+        """Count what was spliced."""
+        changes, lost = counted(taken)
+        self.counts.update(changes)
+        self.lost.update(lost)
+        self.newest = max(self.newest, taken.newest(self.future))
 
     def refused(
         self, entries: list[Entry], outcomes: list[list[Encoded]]
@@ -507,7 +553,9 @@ class LanePass:
                     found.setdefault(where, (code, said, table_name(entry.event)))
         return found
 
-    def letters(self, dead: dict[tuple[int, int], tuple[str, str, str]]) -> pa.RecordBatch:
+    def letters(
+        self, dead: dict[tuple[int, int], tuple[str, str, str]]
+    ) -> Iterator[pa.RecordBatch]:
         """Dead letters: the messages as they were, and why."""
         letters = []
         for (batch, row), (code, said, table) in dead.items():
@@ -517,10 +565,16 @@ class LanePass:
             letters.append({**message, "code": code, "message": said, "table": table})
             self.dead[table, code] += 1
             self.tally.example = self.tally.example or (code, said)
-        return work_rows(**{name: [each[name] for each in letters] for name in LETTER_COLUMNS})
+        for part in parts(
+            [len(each["key"] or b"") + len(each["value"] or b"") for each in letters]
+        ):
+            columns = {name: [each[name] for each in letters[part]] for name in LETTER_COLUMNS}
+            yield work_rows(**columns)
 
-    def messages(self, sink: int, entries: list[Entry], outcomes: list[Encoded]) -> pa.RecordBatch:
-        """The messages of encoded events for one sink."""
+    def messages(
+        self, sink: int, entries: list[Entry], outcomes: list[Encoded], beside: Beside | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages of encoded events for one sink, and those that were spliced beside them."""
         encoder = self.encoders[sink]
         lost = self.lost
         for outcome in outcomes:
@@ -531,16 +585,17 @@ class LanePass:
         else:
             records, names, headers = self.packed(encoder, entries, outcomes)
         self.topics[sink].update({r.topic for r in records if r.topic is not None})
-        return work_rows(
-            sink=pa.array([sink] * len(records), pa.int32()),
-            step=pa.array([self.at] * len(records), pa.int32()),
-            id=pa.array(names, pa.string()),
-            key=pa.array([r.key for r in records], pa.binary()),
-            value=pa.array([r.value for r in records], pa.binary()),
-            partition=pa.array([r.partition for r in records], pa.int32()),
-            topic=pa.array([r.topic for r in records], pa.string()),
-            headers=pa.array(headers, pa.string()) if any(headers) else None,
-        )
+        if beside is not None:
+            rows, spliced = beside.taken.messages(sink, beside.names)
+            self.topics[sink].update(pc.unique(spliced["topic"].drop_null()).to_pylist())
+            if len(rows):
+                first = step_rows(sink, self.at, len(rows), **spliced)
+                own = [e.row for e, o in zip(entries, outcomes) for _ in o.records]
+                others = message_rows(sink, self.at, records, names, headers)
+                yield from in_rows(first, rows, others, beside.taken.rows[own])
+                return
+        for part in parts([len(r.key or b"") + len(r.value or b"") for r in records]):
+            yield message_rows(sink, self.at, records[part], names[part], headers[part])
 
     def named(self, entries: list[Entry], outcomes: list[Encoded]) -> Named:
         """Messages with what they are known by, and the headers that came or are the format's."""
@@ -584,7 +639,7 @@ def undeliverable(sink: Sink, entry: Entry, outcome: Encoded) -> tuple[str, str]
             return ("no-topic", "no route names a topic for it; add one, or give the sink a topic")
         outcome.records = []  # a marker or heartbeat of no table: there is nowhere to send it
         return None
-    most = int(sink.kafka.get(REQUEST_SIZE, MOST_BYTES)) - ROOM
+    most = most_bytes(sink.kafka)
     for record in records:
         if len(record.value or b"") + len(record.key or b"") > most:
             return (
@@ -635,6 +690,60 @@ def add_counts(to: dict[str, int], more: dict[str, int]) -> None:
     """Add counts to counts."""
     for name, n in more.items():
         to[name] = to.get(name, 0) + n
+
+
+def parts(sizes: list[int]) -> Iterator[slice]:
+    """Cut messages into runs that one Arrow batch can hold: no column may grow past 2 GiB.
+
+    >>> list(parts([1, 2])), list(parts([]))
+    ([slice(0, 2, None)], [])
+    """
+    start = held = 0
+    for at, size in enumerate(sizes):
+        held += size
+        if held > BATCH_BYTES and at > start:
+            yield slice(start, at)
+            start, held = at, size
+    if sizes:
+        yield slice(start, len(sizes))
+
+
+def message_rows(
+    sink: int, step: int, records: list[Record], names: list[str], headers: list[str | None]
+) -> pa.RecordBatch:
+    """Rows of the work schema: messages for a sink."""
+    return step_rows(
+        sink,
+        step,
+        len(records),
+        id=pa.array(names, pa.string()),
+        key=pa.array([r.key for r in records], pa.binary()),
+        value=pa.array([r.value for r in records], pa.binary()),
+        partition=pa.array([r.partition for r in records], pa.int32()),
+        topic=pa.array([r.topic for r in records], pa.string()),
+        headers=pa.array(headers, pa.string()) if any(headers) else None,
+    )
+
+
+def step_rows(sink: int, step: int, rows: int, **columns: Any) -> pa.RecordBatch:
+    """Rows of the work schema that are for a sink."""
+    return work_rows(
+        sink=pa.array(np.full(rows, sink, np.int32)),
+        step=pa.array(np.full(rows, step, np.int32)),
+        **columns,
+    )
+
+
+def in_rows(
+    first: pa.RecordBatch, first_rows: Any, second: pa.RecordBatch, second_rows: Any
+) -> Iterator[pa.RecordBatch]:
+    """Two parts of a batch in the order of the rows that they come of."""
+    if not second.num_rows:
+        yield first
+        return
+    order = np.argsort(np.concatenate([first_rows, second_rows]), kind="stable")
+    both = pa.Table.from_batches([first, second]).combine_chunks()
+    yield from both.take(pa.array(order)).combine_chunks().to_batches()
 
 
 def work_rows(**columns: Any) -> pa.RecordBatch:

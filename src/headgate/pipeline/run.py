@@ -9,10 +9,11 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import IO, Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from headgate import connectors
@@ -139,21 +140,22 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
         .foreachBatch(process)
         .start()
     )
-    with stop_signals(stopping), stopped_after(query, engine, stopping):
-        checked = beaten = time.monotonic()
-        while query.isActive and not stopping.wait(TICK):
-            now = time.monotonic()
-            if now - checked >= LAG_SECONDS:
-                reporter.note_lag(lag(engine))
-                reporter.save()
-                checked = now
-            if job.heartbeat is not None and now - beaten >= job.heartbeat:
-                engine.heartbeat()
-                beaten = now
-        asked = stopping.is_set()
-    if not asked and (error := query.exception()) is not None:
-        raise (failure[0] if failure else error) from None
-    reporter.note_lag(lag(engine))
+    with closing(Lag(engine)) as lag:
+        with stop_signals(stopping), stopped_after(query, engine, stopping):
+            checked = beaten = time.monotonic()
+            while query.isActive and not stopping.wait(TICK):
+                now = time.monotonic()
+                if now - checked >= LAG_SECONDS:
+                    reporter.note_lag(lag.now())
+                    reporter.save()
+                    checked = now
+                if job.heartbeat is not None and now - beaten >= job.heartbeat:
+                    engine.heartbeat()
+                    beaten = now
+            asked = stopping.is_set()
+        if not asked and (error := query.exception()) is not None:
+            raise (failure[0] if failure else error) from None
+        reporter.note_lag(lag.now())
 
 
 @contextmanager
@@ -185,13 +187,35 @@ def stop_signals(stopping: threading.Event) -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def lag(engine: Engine) -> int | None:
-    """How many messages of Kafka wait; None where that cannot be said."""
-    if engine.job.source.kind != "kafka" or engine.state.batch < 0:
-        return None
-    done = sources.offsets_of(engine.spark_checkpoint, engine.state.batch)
-    with suppress(HeadgateError):
-        with Admin(engine.spark._jvm, engine.job.source.kafka, "the source") as admin:
-            newest = admin.latest(list(done))
+class Lag:
+    """How many messages of Kafka wait.
+
+    One client for the whole run: to open one costs more than to ask it. After an error the next
+    question opens a new one, because the brokers may have come back elsewhere.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.admin: Admin | None = None
+
+    def now(self) -> int | None:
+        """None where it cannot be said: before the first batch, or while no broker answers."""
+        engine = self.engine
+        if engine.job.source.kind != "kafka" or engine.state.batch < 0:
+            return None
+        done = sources.offsets_of(engine.spark_checkpoint, engine.state.batch)
+        try:
+            if self.admin is None:
+                self.admin = Admin(engine.spark._jvm, engine.job.source.kafka, "the source")
+            newest = self.admin.latest(list(done))
+        except HeadgateError:
+            self.close()
+            return None
         return sum(max(0, newest[lane] - done[lane]) for lane in done if lane in newest)
-    return None
+
+    def close(self) -> None:
+        """Close the client; that its JVM is gone must not hide why the run ends."""
+        admin, self.admin = self.admin, None
+        if admin is not None:
+            with suppress(Py4JError):
+                admin.client.close()

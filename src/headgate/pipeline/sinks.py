@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from headgate.errors import UsageError
 from headgate.pipeline.job import Sink
 from headgate.pipeline.kafka import Topics
+from headgate.pipeline.kafka_options import writing
 from headgate.pipeline.storage import Storage
 
 OWNER = "_headgate.json"
@@ -82,16 +83,21 @@ class KafkaWriter:
     def __init__(self, spark: SparkSession, sink: Sink) -> None:
         self.sink = sink
         self.topics = Topics(spark, sink)
-        self.options = dict(sink.kafka)
-        if self.options.get("kafka.acks") in ("0", "1"):
+
+    def options(self) -> dict[str, str]:
+        """What Spark's sink is told, for the topics that are known by now."""
+        found = writing(self.sink.kafka, sum(self.topics.known.values()))
+        if found.get("kafka.acks") in ("0", "1"):
             # Without all acknowledgements, what is sent again could come behind what follows it.
-            self.options.setdefault("kafka.max.in.flight.requests.per.connection", "1")
+            found.setdefault("kafka.max.in.flight.requests.per.connection", "1")
+        return found
 
     def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write parts one after the other; a part is acknowledged before the next begins."""
         self.topics.ensure(topics)
+        options = self.options()
         for part in parts:
-            part.write.format("kafka").options(**self.options).save()
+            part.write.format("kafka").options(**options).save()
 
 
 class ConsoleWriter:

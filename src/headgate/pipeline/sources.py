@@ -19,6 +19,7 @@ from headgate.files import Split, read, splits
 from headgate.limits import BATCH_ROWS
 from headgate.pipeline import headers
 from headgate.pipeline.job import Source
+from headgate.pipeline.kafka_options import READING
 from headgate.pipeline.lane import MESSAGE_SCHEMA, Lane
 from headgate.pipeline.storage import Storage
 
@@ -64,7 +65,9 @@ def kafka(spark: SparkSession, source: Source, limit: int | None) -> DataFrame:
 
 def kafka_options(source: Source) -> dict[str, str]:
     """What Spark's connector is told of a source."""
-    options = {"failOnDataLoss": "true", **source.kafka, **starting(source.starting)}
+    options = {
+        "failOnDataLoss": "true", **READING, **source.kafka, **starting(source.starting)
+    }  # fmt: skip
     options["includeHeaders"] = "true"
     if any(map(is_pattern, source.topics)):
         options["subscribePattern"] = "|".join(map(pattern, source.topics))

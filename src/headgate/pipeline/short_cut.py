@@ -1,0 +1,218 @@
+"""A pass's short cut: changes whose messages look alike are spliced (splice), not decoded.
+
+Only what cannot be a repeat, and needs no more than its own message to be written: changes without
+a place in the source's log, that no row condition looks at. All others go the long way.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow import decode_columns, most_bytes_of
+from headgate.encoding import Encoder
+from headgate.errors import DecodeError
+from headgate.event import Event
+from headgate.formats import decoder
+from headgate.pipeline.identity import identity
+from headgate.pipeline.job import Job
+from headgate.pipeline.kafka_options import REQUEST_BYTES, REQUEST_SIZE
+from headgate.pipeline.selection import Selection, SelectionError
+from headgate.splice.convert import answer, has_templates, reads_key, shared
+
+if TYPE_CHECKING:
+    from headgate.splice.program import Spliced
+    from headgate.splice.splicer import Splicer
+    from headgate.splice.templates import Answer, Ask, Template
+
+ROOM = 1_024
+"""What of Kafka's limit of a message its headers and its frame take."""
+LONG_WAY = {"ddl", "tombstone"}
+"""Events that concern others of their batch."""
+
+
+def most_bytes(kafka: dict[str, str]) -> int:
+    """The largest key and value together that a sink takes."""
+    return int(kafka.get(REQUEST_SIZE, REQUEST_BYTES)) - ROOM
+
+
+@dataclass
+class Taken:
+    """A batch, taken apart: what was spliced, and the events of the rest."""
+
+    spliced: Spliced
+    templates: list[Template]
+    """Of all that may be in `spliced.templates`."""
+    rows: Any
+    """The numbers of the rows that were not spliced."""
+    rest: pa.RecordBatch
+    events: list[Event]
+    counts: list[int]
+
+    def each(self) -> list[tuple[Template, int]]:
+        """The templates that were met, and how often."""
+        found = self.spliced.templates
+        numbers, counts = np.unique(found[found >= 0], return_counts=True)
+        return [(self.templates[n], int(count)) for n, count in zip(numbers, counts)]
+
+    def newest(self, until: int) -> int:
+        """The newest time of a change, of those not beyond a limit."""
+        times = self.spliced.times[self.spliced.templates >= 0]
+        times = times[times <= until]
+        return int(times.max()) if len(times) else 0
+
+    def messages(self, sink: int, names: pa.Array) -> tuple[Any, dict[str, pa.Array]]:
+        """What was spliced for a sink: the rows it comes of, and its columns."""
+        from headgate.splice.splicer import binary_array, by_kind
+
+        spliced, fixed = self.spliced, self.spliced.columns
+        kinds, rows = spliced.kinds, spliced.rows
+        columns = {
+            "key": binary_array(spliced.keys, spliced.key_ends, fixed.no_key[kinds]),
+            "value": binary_array(spliced.values, spliced.value_ends, fixed.no_value[kinds]),
+        }
+        own = fixed.sink[kinds] == sink
+        if not own.all():
+            kept = pa.array(own)
+            columns = {name: column.filter(kept) for name, column in columns.items()}
+            kinds, rows = kinds[own], rows[own]
+        columns["id"] = with_numbers(names.take(pa.array(rows)), rows)
+        columns["partition"] = by_kind(fixed.partition, kinds)
+        columns["topic"] = by_kind(fixed.topic, kinds)
+        return rows, columns
+
+
+def with_numbers(names: pa.Array, rows: Any) -> pa.Array:
+    """The names of messages: that of the row, and behind its first message a number.
+
+    >>> with_numbers(pa.array(["a", "b", "b"]), np.array([0, 1, 1])).to_pylist()
+    ['a', 'b', 'b.1']
+    """
+    if not len(rows) or not (rows[1:] == rows[:-1]).any():
+        return names
+    starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+    sizes = np.diff(np.append(starts, len(rows)))
+    numbers = np.arange(len(rows)) - np.repeat(starts, sizes)
+    suffixes = pa.array(["", *(f".{n}" for n in range(1, int(sizes.max())))], pa.string())
+    return pc.binary_join_element_wise(names, suffixes.take(pa.array(numbers)), "")
+
+
+class ShortCut:
+    """Splices the messages of a job."""
+
+    def __init__(self, job: Job, catalogue: tuple[Event, ...]) -> None:
+        self.job, self.catalogue = job, catalogue
+        self.decode = decoder(job.source.format, **job.source.options)
+        self.limit = most_bytes_of(job.source.options)
+        self.possible = (
+            has_templates(job.source.format)
+            and not any(each.where for each in job.filters)
+            and all(Encoder(s.format, **s.options).may_splice for s in job.sinks)
+        )
+        self.splicer: Splicer | None = None
+        self.told: bytes | None = None
+
+    def encoders(self) -> list[Encoder]:
+        """An encoder for each sink, that knows what earlier batches told."""
+        encoders = [Encoder(sink.format, **sink.options) for sink in self.job.sinks]
+        for encoder in encoders:
+            for event in self.catalogue:
+                encoder.learn(event)
+        return encoders
+
+    def name(self) -> bytes:
+        """What a splicer for this job and this catalogue is known by in its process."""
+        job = self.job
+        sinks = [(s.kind, s.format, s.options, s.kafka) for s in job.sinks]
+        rules = (job.source.format, job.source.options, job.tables, job.filters, job.routes)
+        ddl = [(event.database, event.table, event.ddl) for event in self.catalogue]
+        return blake2b(pickle.dumps((sinks, rules, ddl))).digest()
+
+    def find_splicer(self, rows: int) -> Splicer | None:
+        """The splicer, once enough messages have come."""
+        if self.told is None:
+            self.told = self.name()
+        return shared(self.told, rows, self.new_splicer)
+
+    def new_splicer(self) -> Splicer:
+        """A splicer with codecs of its own."""
+        from headgate.splice.splicer import Splicer
+
+        return Splicer(self.asking(), reads_key(self.job.source.format), self.limit)
+
+    def asking(self) -> Ask:
+        """What the codecs and the job's selection make of a message."""
+        decode = decoder(self.job.source.format, **self.job.source.options)
+        selection, encoders = Selection(self.job), self.encoders()
+        informed = bool(self.catalogue) or any(encoder.informed for encoder in encoders)
+        kafka = [sink.kind == "kafka" for sink in self.job.sinks]
+
+        def ask(key: bytes | None, value: bytes) -> Answer | None:
+            try:
+                events = decode(key, value, None)
+                if len(events) != 1 or events[0].kind != "row" or identity(events[0]) is not None:
+                    return None
+                if not selection.wants(events[0]):
+                    return None
+                topic, event = selection.topic_of(events[0]), selection.shape(events[0])
+            except (DecodeError, SelectionError):
+                return None
+            outcomes = [encoder(event) for encoder in encoders]
+            for outcome, needs_topic in zip(outcomes, kafka):
+                if outcome.error is not None:
+                    return None
+                for record in outcome.records:
+                    record.topic = record.topic if topic is None else topic
+                    if record.headers or (needs_topic and record.topic is None):
+                        return None
+            found = answer([event], [[outcome] for outcome in outcomes], informed)
+            return found._replace(time=events[0].event_time)
+
+        return ask
+
+    def take(self, messages: pa.RecordBatch) -> Taken | None:
+        """Splice a batch as far as possible; None if all of it has to go the long way."""
+        if not self.possible or messages.column("headers").null_count < messages.num_rows:
+            return None
+        if self.splicer is None:
+            self.splicer = self.find_splicer(messages.num_rows)
+        if self.splicer is None:
+            return None
+        spliced = self.splicer.run(messages.column("key"), messages.column("value"))
+        if spliced is None or self.too_large(spliced):
+            return None
+        rows = np.flatnonzero(spliced.templates < 0)
+        rest = messages.take(pa.array(rows))
+        events, counts = decode_columns(rest, self.decode, self.limit)
+        taken = Taken(spliced, self.splicer.program.templates, rows, rest, events, counts)  # type: ignore[arg-type]
+        timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in taken.each())
+        if timeless or any(event.kind in LONG_WAY for event in events):
+            return None
+        return taken
+
+    def too_large(self, spliced: Spliced) -> bool:
+        """Whether any message is larger than a sink takes."""
+        limits = [most_bytes(sink.kafka) for sink in self.job.sinks if sink.kind == "kafka"]
+        if not limits or not len(spliced.rows):
+            return False
+        return bool((np.diff(spliced.value_ends) + np.diff(spliced.key_ends)).max() > min(limits))
+
+
+def counted(taken: Taken) -> tuple[Counter[Any], Counter[tuple[str, ...]]]:
+    """Changes by database, table and operation; and what was lost, by sink."""
+    changes: Counter[Any] = Counter()
+    lost: Counter[tuple[str, ...]] = Counter()
+    for template, count in taken.each():
+        ((op, database, table),) = template.answer.about
+        changes[database, table, op] += count
+        for codes in template.answer.lost:
+            if codes:
+                lost[codes] += count
+    return changes, lost

@@ -1,0 +1,177 @@
+"""A pass gives the same whether it takes the short cut or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from messages import canal, maxwell
+
+from headgate.pipeline.job import Job
+from headgate.pipeline.lane import MESSAGE_SCHEMA, WORK_SCHEMA, Knowledge, Tally, passing
+from headgate.pipeline.load import load_job
+from headgate.splice import convert, splicer
+
+TIME = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Splice from the first message on, anew in each test."""
+    monkeypatch.setattr(convert, "WARM", 0)
+    monkeypatch.setattr(splicer, "ENOUGH", 2)
+    monkeypatch.setattr(convert, "_splicers", {})
+
+
+def change(n: int, **more: Any) -> bytes:
+    """A change of row `n` by Canal, which tells no place in the log."""
+    row = {"id": str(n), "amount": f"{n}.10", "note": f"note {n}"}
+    told = {"data": [row], "es": TIME + n, "ts": TIME + n + 7, "id": n + 1}
+    return canal(**(told | more))
+
+
+def job(tmp_path: Path, *sinks: str, splice: bool, **told: Any) -> Job:
+    switch = f"&splice={str(splice).lower()}"
+    written = {
+        "source": {"uri": "kafka://127.0.0.1:9/in?protocol=canal-json"},
+        "sink": [{"uri": sink + switch} for sink in sinks],
+        "pipeline": {"name": "t", "checkpoint": str(tmp_path / "state")},
+        **told,
+    }
+    path = tmp_path / "job.yaml"
+    path.write_text(json.dumps(written))
+    return load_job(str(path))
+
+
+def batch(messages: list[bytes | None], first: int = 0, **columns: Any) -> pa.RecordBatch:
+    rows = len(messages)
+    given = {
+        "value": pa.array(messages, pa.binary()),
+        "topic": pa.array(["in"] * rows),
+        "partition": pa.array([0] * rows, pa.int32()),
+        "offset": pa.array(range(first, first + rows), pa.int64()),
+        **columns,
+    }
+    arrays = [
+        given[f.name].cast(f.type) if f.name in given else pa.nulls(rows, f.type)
+        for f in MESSAGE_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
+
+
+def passed(
+    job: Job, tmp_path: Path, *batches: pa.RecordBatch, **known: Any
+) -> tuple[list[dict[str, Any]], Tally]:
+    """The messages and letters of a pass in their order, and its tally."""
+    knowledge = Knowledge((tmp_path / "ledger").as_uri(), **known)
+    found = pa.Table.from_batches(passing(job, knowledge)(batches), WORK_SCHEMA).to_pylist()
+    (told,) = [row["tally"] for row in found if row["tally"] is not None]
+    tally = msgspec.json.decode(told, type=Tally)
+    tally.ledger = ()
+    rows = [row for row in found if row["tally"] is None]
+    return sorted(rows, key=lambda row: row["sink"] is None), tally
+
+
+KAFKA = "kafka://127.0.0.1:9/out?protocol=debezium&partition-num=3"
+LINES = "kafka://127.0.0.1:9/too?protocol=maxwell&partition-num=3&partition=table"
+
+
+def both(
+    tmp_path: Path, batches: list[pa.RecordBatch], *sinks: str, **told: Any
+) -> tuple[list[dict[str, Any]], Tally]:
+    """What the long way gives, which the short cut gives too."""
+    known = told.pop("known", {})
+    long = passed(job(tmp_path, *sinks, splice=False, **told), tmp_path, *batches, **known)
+    short = passed(job(tmp_path, *sinks, splice=True, **told), tmp_path, *batches, **known)
+    assert long == short
+    return short
+
+
+def spliced_rows() -> int:
+    """Of how many templates this process knows."""
+    return sum(len(each.program.templates) for each in convert._splicers.values())
+
+
+def test_the_short_cut_gives_what_the_long_way_gives(tmp_path: Path) -> None:
+    changes = [change(n, type=("INSERT", "DELETE")[n % 2]) for n in range(200)]
+    rows, tally = both(tmp_path, [batch(changes), batch(changes, 200)], KAFKA)
+    assert 600 == len(rows)  # a tombstone behind each delete
+    assert "in-0-1" == rows[1]["id"]
+    assert "in-0-1.1" == rows[2]["id"]
+    assert {"insert": 200, "delete": 200} == tally.rows["shop.orders"]
+    assert (TIME + 199) * 1000 == tally.newest
+    assert 2 == spliced_rows()
+
+
+def test_every_sink_gets_its_own(tmp_path: Path) -> None:
+    rows, tally = both(tmp_path, [batch([change(n) for n in range(50)])], KAFKA, LINES)
+    assert [50, 50] == [sum(row["sink"] == sink for row in rows) for sink in (0, 1)]
+    assert [["out"], ["too"]] == tally.topics
+
+
+def test_messages_of_other_kinds_stay_in_their_places(tmp_path: Path) -> None:
+    messages: list[bytes | None] = [change(n) for n in range(60)]
+    messages[20] = b"{"
+    messages[30] = change(30, data=[{"id": "30", "amount": "1e3", "note": "\u0001"}])
+    messages[40] = change(40, data=[{"id": "40", "amount": "1.10"}, {"id": "41", "amount": "2.10"}])
+    messages[50] = maxwell(database="shop", table="t")
+    rows, tally = both(tmp_path, [batch(messages)], KAFKA)
+    written = [row["id"] for row in rows if row["sink"] is not None]
+    assert 59 == len(written)
+    assert sorted(written, key=lambda n: [int(p) for p in n.split("-")[2].split(".")]) == written
+    assert 2 == sum(n for codes in tally.dead.values() for n in codes.values())
+
+
+def test_ddl_is_followed(tmp_path: Path) -> None:
+    ddl = canal(
+        data=None, type="ALTER", isDdl=True, sql="ALTER TABLE orders ADD c INT", es=TIME,
+        pkNames=None, mysqlType=None, sqlType=None,
+    )  # fmt: skip
+    messages = [change(n) for n in range(40)]
+    batches = [batch(messages), batch([*messages[:20], ddl, *messages[20:]], 40)]
+    rows, tally = both(tmp_path, [*batches, batch(messages, 81)], KAFKA)
+    assert 120 == len(rows)
+    assert 1 == len(tally.ddl)
+
+
+def test_selection_and_routes_are_followed(tmp_path: Path) -> None:
+    messages = [change(n, table=("orders", "tmp_1", "items")[n % 3]) for n in range(90)]
+    told = {
+        "tables": {"include": ["shop.*"], "exclude": ["shop.tmp_*"]},
+        "filter": [{"table": "shop.orders", "columns": {"exclude": ["note"]}}],
+        "route": [{"table": "shop.(.*)", "to": "lake.$1", "topic": "cdc.{table}"}],
+    }
+    rows, tally = both(tmp_path, [batch(messages)], KAFKA, **told)
+    assert {"lake.orders": {"insert": 30}, "lake.items": {"insert": 30}} == tally.rows
+    assert 30 == tally.left_out
+    assert [["cdc.items", "cdc.orders"]] == tally.topics
+    assert not any(b"note" in row["value"] for row in rows if row["topic"] == "cdc.orders")
+
+
+def test_headers_and_places_in_the_log_go_the_long_way(tmp_path: Path) -> None:
+    messages = [change(n, gtid=f"uuid:{n}") for n in range(40)]
+    both(tmp_path, [batch(messages)], KAFKA)
+    messages = [change(n) for n in range(40)]
+    headers = pa.array(['[{"key":"trace","value":"AQ=="}]'] * 40)
+    both(tmp_path, [batch(messages, headers=headers)], KAFKA)
+    tidb = [change(n, _tidb={"commitTs": n + 1}) for n in range(40)]
+    _, tally = both(tmp_path, [batch(tidb), batch(tidb, 40)], KAFKA)
+    assert 40 == tally.repeated
+
+
+def test_a_message_that_is_too_large_is_a_letter(tmp_path: Path) -> None:
+    messages = [change(n) for n in range(40)]
+    messages[7] = change(7, data=[{"id": "7", "amount": "7.10", "note": "x" * 30_000}])
+    sink = f"{KAFKA}&max-message-bytes=20000"
+    _, tally = both(tmp_path, [batch(messages)], sink)
+    assert {"too-large": 1} == tally.dead["shop.orders"]
+
+
+def test_a_change_beyond_the_clock_says_no_time(tmp_path: Path) -> None:
+    messages = [change(n, es=9_000_000_000_000 if n == 3 else TIME + n) for n in range(40)]
+    _, tally = both(tmp_path, [batch(messages)], KAFKA)
+    assert (TIME + 39) * 1000 == tally.newest
