@@ -306,12 +306,12 @@ def reach(spark: SparkSession, job: Job) -> None:
 def kept(work: DataFrame) -> DataFrame:
     """The rows of a pass, held while its sinks are written.
 
-    As they are, not as a columnar cache, which would cost as much as writing them to Kafka. On a
-    cluster in two places, because they cannot be made again when an executor is lost.
+    As they are: neither as a columnar cache nor in Java's serial form, which would cost as much as
+    writing them to Kafka. On a cluster in two places, because they cannot be made again when an
+    executor is lost.
     """
-    context = work.sparkSession.sparkContext
-    alone = str(context.master).startswith("local")
-    level = StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2
+    alone = str(work.sparkSession.sparkContext.master).startswith("local")
+    level = StorageLevel(True, True, False, True, 1 if alone else 2)
     return work.localCheckpoint(eager=True, storageLevel=level)
 
 

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-LITERAL, COPY, TRIM, EPOCH, DAYS, ISO, DECIMAL64 = range(7)
+LITERAL, COPY, TRIM, POINT, EPOCH, DAYS, ISO, DECIMAL64 = range(8)
 """How a piece of output is made; see `write`."""
 TEXT, SINGLE, PLAIN, INTEGER, NUMBER, FLOAT, STAMP, DATETIME, DATE = range(9)
 """What a value must be like for its template to hold; see `fits`."""
 MOST_LEAVES = 4_096
+FIXED, HOLE, ZEROS = range(3)
+"""Of a leaf: that its value is fixed, that it varies, that its last zeros are fixed."""
 NEW, SLOW = -1, -2
 """A row of an unknown template, and one that only the codecs can read."""
 
 QUOTE, BACKSLASH, COLON, COMMA = 34, 92, 58, 44
-MINUS, POINT, ZERO, NINE = 45, 46, 48, 57
+MINUS, DOT, ZERO, NINE = 45, 46, 48, 57
 
 compiled: Any = njit(cache=True, nogil=True)
 memcmp: Any = types.ExternalFunction("memcmp", types.int32(types.uintp, types.uintp, types.uintp))
@@ -105,7 +107,7 @@ def cut(data, at, end, starts, ends):
             i += 1
             while i < end and (
                 ZERO <= data[i] <= NINE
-                or data[i] == POINT
+                or data[i] == DOT
                 or data[i] == MINUS
                 or data[i] == 43
                 or data[i] == 101
@@ -209,7 +211,7 @@ def is_datetime(data, at, end, digits):
         return False
     if two(data, at + 11) > 23 or two(data, at + 14) > 59 or two(data, at + 17) > 59:
         return False
-    return digits == 0 or (data[at + 19] == POINT and all_digits(data, at + 20, end))
+    return digits == 0 or (data[at + 19] == DOT and all_digits(data, at + 20, end))
 
 
 @compiled
@@ -246,6 +248,19 @@ def has_digit(data, at, end):
 
 
 @compiled
+def last_zeros(data, at, end):
+    """Which of the two last groups of three digits are zeros: it decides what a time loses."""
+    if end - at < 6:
+        return 0
+    low = high = True
+    for i in range(end - 3, end):
+        low = low and data[i] == ZERO
+    for i in range(end - 6, end - 3):
+        high = high and data[i] == ZERO
+    return 10 + (10 if low else 0) + (20 if high else 0)
+
+
+@compiled
 def fits(data, at, end, form, p, q):
     """Whether a value is of a form, so that the codecs do with it what its template says."""
     size = end - at
@@ -259,9 +274,11 @@ def fits(data, at, end, form, p, q):
     if form == PLAIN:
         for i in range(at, end):
             c = data[i]
-            if c >= 127 or c == BACKSLASH or c == 60 or c == 62 or c == 38:
+            if c == 60 or c == 62 or c == 38 or c == 0xE2:  # what Go escapes, U+2028 among it
                 return False
-            if c == 95 and i > at and data[i - 1] == 95:
+            if p == 0 and (c >= 127 or c == BACKSLASH):
+                return False
+            if p == 0 and c == 95 and i > at and data[i - 1] == 95:
                 return False
         return True
     if form == INTEGER:  # of at most p digits; q tells whether it must be positive
@@ -278,29 +295,22 @@ def fits(data, at, end, form, p, q):
         if i == end:
             return p <= 0
         behind = end - i - 1
-        return data[i] == POINT and (p < 0 or behind == p) and all_digits(data, i + 1, end)
-    if form == FLOAT:  # as Java writes numbers from 0.001 to 10 million
+        return data[i] == DOT and (p < 0 or behind == p) and all_digits(data, i + 1, end)
+    if form == FLOAT:  # as Java writes numbers from 0.01 to 10 million; q: and as Go does too
         i = number_end(data, at, end)
         if i < 0 or i - at > 7 or size > 16 or data[at] == MINUS:
             return False  # negative ones are few
-        if i >= end - 1 or data[i] != POINT or not all_digits(data, i + 1, end):
+        if i >= end - 1 or data[i] != DOT or not all_digits(data, i + 1, end):
             return False
         if data[end - 1] == ZERO:
-            return end == i + 2 and data[at] != ZERO
+            return q == 0 and end == i + 2 and data[at] != ZERO
         if data[at] != ZERO:
             return True
         return data[i + 1] != ZERO or (i + 2 < end and data[i + 2] != ZERO)
     if form == STAMP:  # p digits; q tells the first, and which of the last six are zeros
         if size != p or data[at] != ZERO + q % 10 or not all_digits(data, at, end):
             return False
-        if q < 10:
-            return True
-        low = high = True
-        for i in range(end - 3, end):
-            low = low and data[i] == ZERO
-        for i in range(end - 6, end - 3):
-            high = high and data[i] == ZERO
-        return 10 + (10 if low else 0) + (20 if high else 0) == q - q % 10
+        return q < 10 or last_zeros(data, at, end) == q - q % 10
     if form == DATETIME:
         return is_datetime(data, at, end, p)
     if form == DATE:
@@ -348,7 +358,7 @@ def put_decimal64(out, o, data, at, end, alphabet):
     negative = data[at] == MINUS
     number = np.int64(0)
     for i in range(at + negative, end):
-        if data[i] != POINT:
+        if data[i] != DOT:
             number = number * 10 + (data[i] - ZERO)
     if negative:
         number = -number
@@ -383,6 +393,13 @@ def write(out, o, data, starts, ends, ops, first, last, literals, alphabet):
         at, end = starts[a], ends[a]
         if op == COPY or op == TRIM:  # without the last b bytes
             o = copy(out, o, data, at, end - at - b)
+        elif op == POINT:  # before the last b digits; of a fraction, six digits and no last zeros
+            o = copy(out, o, data, at, end - at - b)
+            out[o] = DOT
+            size = min(b, 6)
+            while size > 1 and data[end - b + size - 1] == ZERO:
+                size -= 1
+            o = copy(out, o + 1, data, end - b, size)
         elif op == EPOCH:  # with b digits behind the second
             seconds = days_of(data, at) * 86_400 + two(data, at + 11) * 3_600
             seconds += two(data, at + 14) * 60 + two(data, at + 17)
@@ -404,13 +421,21 @@ def write(out, o, data, starts, ends, ops, first, last, literals, alphabet):
 
 
 @compiled
-def leaf_hash(data, n, starts, ends, roles, first, h):
-    """Goes on with a skeleton's hash by the values that a template fixes."""
+def leaf_hash(data, n, starts, ends, roles, first, pairs, first_pair, last_pair, h):
+    """Goes on with a skeleton's hash by the values that a template fixes, and by which are equal.
+
+    What an update has changed is not what another one has.
+    """
     for k in range(n):
-        if roles[first + k] == 0:
+        if roles[first + k] == FIXED:
             h = h * 1_000_003 + ends[k] - starts[k]
             for i in range(starts[k], ends[k]):
                 h = h * 31 + data[i]
+        elif roles[first + k] == ZEROS:
+            h = h * 31 + last_zeros(data, starts[k], ends[k])
+    for k in range(first_pair, last_pair):
+        i, j = pairs[k, 0], pairs[k, 1]
+        h = h * 31 + same(data, starts[i], ends[i], data, starts[j], ends[j])
     return h
 
 
@@ -438,8 +463,8 @@ def is_of(data, at, end, starts, ends, template, templates, leaves, samples, pai
 
 @compiled
 def splice(
-    data, offsets, first_row, most, only,
-    skeleton_keys, skeleton_values, skeletons, roles,
+    data, offsets, keyed, first_row, most, only,
+    skeleton_keys, skeleton_values, skeletons, roles, skeleton_pairs,
     template_keys, template_values, templates, leaves, samples, pairs,
     records, ops, literals, alphabet,
     row_template, row_hash, row_time,
@@ -465,12 +490,18 @@ def splice(
             skeleton = find(skeleton_keys, skeleton_values, h)
             if skeleton < 0 or skeletons[skeleton, 1] - skeletons[skeleton, 0] != n:
                 continue
-            h = leaf_hash(data, n, starts, ends, roles, skeletons[skeleton, 0], h)
+            h = leaf_hash(
+                data, n, starts, ends, roles, skeletons[skeleton, 0],
+                skeleton_pairs, skeletons[skeleton, 2], skeletons[skeleton, 3], h,
+            )  # fmt: skip
             row_hash[row] = h
             template = find(template_keys, template_values, h)
             if template < 0:
                 continue
         if templates[template, 6] < 0:  # known to be none
+            row_template[row] = SLOW
+            continue
+        if not only and keyed[row] != templates[template, 12]:  # a value with a 0 in it
             row_template[row] = SLOW
             continue
         if not is_of(data, at, end, starts, ends, template, templates, leaves, samples, pairs):

@@ -21,7 +21,18 @@ ALPHABET = np.frombuffer(
 ROOM = 64
 """What a converted value can be longer than the value itself."""
 NONE = np.frombuffer(b"\0", np.uint8)
-NO_TEMPLATE = (0, 0, 0, 0, 0, 0, -1, -1, 0, 0, -1, 0)
+NO_TEMPLATE = (0, 0, 0, 0, 0, 0, -1, -1, 0, 0, -1, 0, 0)
+SEPARATOR = b"\0"
+"""Between key and value of a message; no JSON has it."""
+
+
+class Skeleton(NamedTuple):
+    """What messages of the same names and structure have in common."""
+
+    roles: Sequence[int]
+    """Of each leaf: whether it is a hole (kernel.FIXED, HOLE, ZEROS)."""
+    pairs: Any
+    """The leaves of one column in both images of a row."""
 
 
 class Columns(NamedTuple):
@@ -116,8 +127,9 @@ class Program:
     def __init__(self, templates: Sequence[Template | None] = ()) -> None:
         self.templates: list[Template | None] = []
         self.laid: list[Laid | None] = []
-        self.skeletons: dict[int, list[bool]] = {}
+        self.skeletons: dict[int, Skeleton] = {}
         self.hashes: dict[int, int] = {}
+        self.bytes = 0
         for template in templates:
             self.add(template)
         self.build()
@@ -126,6 +138,8 @@ class Program:
         """Take a template in; `build` makes it known to the loop."""
         self.templates.append(template)
         self.laid.append(None if template is None else laid(template))
+        if template is not None:
+            self.bytes += len(template.text) + len(template.literals)
         return len(self.templates) - 1
 
     def build(self) -> None:
@@ -156,24 +170,35 @@ class Program:
             rows.append(
                 (leaf, counts[0], start, len(samples), pair, counts[1], record, counts[2],
                  len(template.literals) + ROOM * own.copies, own.copies,
-                 template.time_leaf, template.time_factor)
+                 template.time_leaf, template.time_factor, int(SEPARATOR in template.text))
             )  # fmt: skip
         self.columns = columns_of(self.made)
-        roles = [hole for each in self.skeletons.values() for hole in each]
-        sizes = np.cumsum([0, *map(len, self.skeletons.values())])
+        known = [*self.skeletons.values()]
+        roles = [role for each in known for role in each.roles]
+        leaf_ends = np.cumsum([0, *(len(each.roles) for each in known)])
+        pair_ends = np.cumsum([0, *(len(each.pairs) for each in known)])
+        ranges = [leaf_ends[:-1], leaf_ends[1:], pair_ends[:-1], pair_ends[1:]]
         self.arrays = (
             *table({h: n for n, h in enumerate(self.skeletons)}),
-            np.stack([sizes[:-1], sizes[1:]], axis=1).astype(np.int64),
-            np.array([*roles, False], np.uint8),
+            np.stack(ranges, axis=1).astype(np.int64),
+            np.array([*roles, 0], np.uint8),
+            stacked([each.pairs for each in known], 2),
             *table(self.hashes),
-            matrix(rows or [NO_TEMPLATE], 12),
+            matrix(rows or [NO_TEMPLATE], 13),
             stacked(leaves, 6), frozen(samples), stacked(pairs, 3),
             stacked(records, 4), stacked(ops, 3), frozen(literals), ALPHABET,
         )  # fmt: skip
 
-    def run(self, data: Any, offsets: Any, only: bool = False, most: int = 2**31) -> Spliced:
-        """What the loop makes of messages; `only` says that all are to be of the one template."""
+    def run(
+        self, data: Any, offsets: Any, keyed: Any = None, only: bool = False, most: int = 2**31
+    ) -> Spliced:
+        """What the loop makes of messages; `keyed` says which of them begin with their key.
+
+        `only` says that all are to be of the one template.
+        """
         rows = len(offsets) - 1
+        if keyed is None:
+            keyed = np.zeros(rows, np.bool_)
         found = np.full(rows, kernel.SLOW, np.int32)
         hashes, times = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         size = 2 * int(offsets[-1] - offsets[0]) + 100_000
@@ -186,7 +211,7 @@ class Program:
         row = 0
         while True:
             row = kernel.splice(
-                data, offsets, row, most, only, *self.arrays, found, hashes, times,
+                data, offsets, keyed, row, most, only, *self.arrays, found, hashes, times,
                 values, value_ends, keys, key_ends, record_rows, kinds, counts, starts, ends,
             )  # fmt: skip
             if row == rows:
@@ -204,7 +229,7 @@ class Program:
 
 def larger(array: Any) -> Any:
     """The same with twice the room, and then some."""
-    return np.concatenate([array, np.zeros(len(array) + 1_000_000, array.dtype)])
+    return np.concatenate([array, np.empty(len(array) + 1_000, array.dtype)])
 
 
 def stacked(parts: list[Any], width: int) -> Any:

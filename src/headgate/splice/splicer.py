@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from random import Random
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.splice import kernel
-from headgate.splice.program import Program, Spliced
-from headgate.splice.templates import SEPARATOR, Ask, Learner, agree, asked
+from headgate.splice.program import SEPARATOR, Program, Skeleton, Spliced, matrix
+from headgate.splice.templates import Ask, Learner, Template, agree, asked
 
 ENOUGH = 8
-"""So many rows of a batch must look alike for a template to be learnt."""
+"""So many rows must have looked alike for a template to be learnt..."""
+GROWTH = 16
+"""...and one more for so many templates as are known: they get ever less worth their while."""
+PATIENCE = 5.0
+"""For how many seconds of a batch templates are learnt."""
+LOOKS = 20
+"""Among how many of them the most usual one is looked for."""
 AT_ONCE, ROUNDS = 64, 4
 """How many templates are learnt of one look at a batch, and how often it is looked at."""
-MOST_TEMPLATES, MOST_OF_SKELETON = 20_000, 4_096
-WORTH = 0.5
-"""What share of a batch must be spliced for the next one to be tried."""
-REST = 20
-"""How many batches are left to the codecs when it is less."""
+MOST_TEMPLATES, MOST_OF_SKELETON, MOST_BYTES = 20_000, 4_096, 2**27
+MOST_SEEN = 100_000
+"""How many kinds of rows are counted before the counting starts anew."""
+WORTH, TRIES, REST = 0.5, 16, 64
+"""What share of a batch must be spliced, or something learnt, for splicing to be worth its while;
+for how many batches it is tried all the same; and how many are then left to the codecs."""
+MOST_OUT = 2**31 - 1
+"""The bytes that a column of Arrow can hold."""
 
 log = logging.getLogger("headgate.splice")
 
@@ -37,7 +47,9 @@ class Splicer:
         self.program = Program()
         self.per_skeleton: dict[int, int] = {}
         self.rng = Random(11)
-        self.resting = 0
+        self.seen: dict[int, int] = {}
+        """How many rows of each template that is not known have come."""
+        self.fruitless = self.resting = 0
         self.wrong = False
 
     def run(self, keys: pa.Array | None, values: pa.Array) -> Spliced | None:
@@ -47,16 +59,28 @@ class Splicer:
         if self.resting:
             self.resting -= 1
             return None
-        texts = joined(keys, values) if self.reads_key and keys is not None else values
+        keyed = np.zeros(len(values), np.bool_)
+        texts = values
+        if self.reads_key and keys is not None and keys.null_count < len(keys):
+            keyed = keys.is_valid().to_numpy(zero_copy_only=False)
+            texts = joined(keys, values)
         data, offsets = bytes_of(texts)
-        spliced = self.program.run(data, offsets, most=self.most)
-        for _ in range(ROUNDS):
-            if not self.learn(spliced, data, offsets):
+        spliced = self.program.run(data, offsets, keyed, most=self.most)
+        until = process_time() + PATIENCE
+        before = len(self.program.templates)
+        for round in range(ROUNDS):
+            if not self.learn(spliced, data, offsets, keyed, until, round == 0):
                 break
-            spliced = self.program.run(data, offsets, most=self.most)
+            spliced = self.program.run(data, offsets, keyed, most=self.most)
+        if spliced.value_ends[-1] >= MOST_OUT or spliced.key_ends[-1] >= MOST_OUT:
+            return None
         done = int(np.count_nonzero(spliced.templates >= 0))
-        if done < WORTH * len(values):
-            self.resting = REST
+        if done >= WORTH * len(values) or len(self.program.templates) > before:
+            self.fruitless = 0
+        else:
+            self.fruitless += 1
+            if self.fruitless >= TRIES:
+                self.fruitless, self.resting = 0, REST
         if done and not self.is_right(spliced, data, offsets):
             self.wrong = True
             log.error(
@@ -66,21 +90,44 @@ class Splicer:
             return None
         return spliced if done else None
 
-    def learn(self, spliced: Spliced, data: Any, offsets: Any) -> bool:
-        """Learn templates of rows that are many; whether there is anything new."""
+    def learn(
+        self, spliced: Spliced, data: Any, offsets: Any, keyed: Any, until: float, first: bool
+    ) -> bool:
+        """Learn templates of rows that are many; whether there is anything new.
+
+        `first` says that these rows were not looked at before.
+        """
         rows = np.flatnonzero(spliced.templates == kernel.NEW)
-        if len(rows) < ENOUGH or len(self.program.templates) >= MOST_TEMPLATES:
+        known = len(self.program.templates)
+        if not len(rows) or known >= MOST_TEMPLATES or self.program.bytes >= MOST_BYTES:
             return False
-        _, first, counts = np.unique(spliced.hashes[rows], return_index=True, return_counts=True)
-        order = np.argsort(-counts, kind="stable")[:AT_ONCE]
+        enough = ENOUGH + known // GROWTH
         new = False
-        for n in order:
-            if counts[n] >= ENOUGH:
-                row = rows[first[n]]
-                new |= self.take_in(data[offsets[row] : offsets[row + 1]].tobytes())
+        hashes = spliced.hashes[rows]
+        for place in self.frequent(hashes, enough, first):
+            if process_time() < until:
+                alike = rows[hashes == hashes[place]][:LOOKS]
+                texts = [data[offsets[row] : offsets[row + 1]].tobytes() for row in alike]
+                # Of a message with a value that is not as the others, little can be learnt.
+                text = min(texts, key=oddity)
+                if (SEPARATOR in text) == keyed[alike[texts.index(text)]]:
+                    new |= self.take_in(text)
         if new:
             self.program.build()
         return new
+
+    def frequent(self, hashes: Any, enough: int, first: bool) -> list[int]:
+        """Where the first row stands of each kind that has come often enough; few at once."""
+        if len(self.seen) > MOST_SEEN:
+            self.seen.clear()
+        kinds, places, counts = np.unique(hashes, return_index=True, return_counts=True)
+        found: list[tuple[int, int]] = []
+        for kind, place, count in zip(kinds.tolist(), places.tolist(), counts.tolist()):
+            total = count if not first else count + self.seen.get(kind, 0)
+            total = self.seen[kind] = max(total, self.seen.get(kind, 0))
+            if total >= enough:
+                found.append((-total, place))
+        return [place for _, place in sorted(found)[:AT_ONCE]]
 
     def take_in(self, text: bytes) -> bool:
         """Learn the template of one message, or that there is none; whether that is new."""
@@ -88,18 +135,21 @@ class Splicer:
         data = np.frombuffer(text, np.uint8)
         count = kernel.cut(data, 0, len(text), starts, ends)
         skeleton = int(kernel.skeleton_hash(data, 0, len(text), count, starts, ends))
-        roles = self.program.skeletons.get(skeleton)
-        if roles is not None and len(roles) != count:
+        known = self.program.skeletons.get(skeleton)
+        if known is not None and len(known.roles) != count:
             return False
         if self.per_skeleton.get(skeleton, 0) >= MOST_OF_SKELETON:
             return False
-        template = self.learner.learn(text, roles)
-        if roles is None:
-            holes = set(template.holes) if template is not None else set()
-            roles = self.program.skeletons[skeleton] = [i in holes for i in range(count)]
+        template = self.learner.learn(text, known and known.roles)
+        if known is None:
+            known = self.program.skeletons[skeleton] = skeleton_of(template, count)
         kernel.cut(data, 0, len(text), starts, ends)  # learning has used the room
-        told = np.array([*roles, False], np.uint8)
-        h = int(kernel.leaf_hash(data, count, starts, ends, told, 0, skeleton))
+        roles = np.array([*known.roles, 0], np.uint8)
+        h = int(
+            kernel.leaf_hash(
+                data, count, starts, ends, roles, 0, known.pairs, 0, len(known.pairs), skeleton
+            )
+        )
         if h in self.program.hashes:
             return False
         self.program.hashes[h] = self.program.add(template)
@@ -116,10 +166,23 @@ class Splicer:
         return template is not None and agree(made, answer, template)
 
 
+def oddity(text: bytes) -> int:
+    """How much a message has that some writers treat in a way of their own."""
+    return (not text.isascii()) + (b"__" in text) + any(c in text for c in (b"\\", b"<", b"&"))
+
+
+def skeleton_of(template: Template | None, count: int) -> Skeleton:
+    """What the first template of a skeleton says of all messages of it."""
+    roles = [kernel.FIXED] * count
+    if template is None:
+        return Skeleton(roles, matrix([], 2))
+    for hole, (form, _, q) in template.forms.items():
+        roles[hole] = kernel.ZEROS if form == kernel.STAMP and q >= 10 else kernel.HOLE
+    return Skeleton(roles, matrix([pair[:2] for pair in template.pairs], 2))
+
+
 def joined(keys: pa.Array, values: pa.Array) -> pa.Array:
     """Messages with their keys before them, where they have any."""
-    if keys.null_count == len(keys):
-        return values
     keys, values = (column.cast(pa.binary()) for column in (keys, values))
     both = pc.binary_join_element_wise(keys, values, SEPARATOR)
     # A null key gives null: then the value alone. A null value stays one, and is not spliced.

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 
@@ -20,14 +21,38 @@ import numpy as np
 
 from headgate.formats import load
 from headgate.splice import kernel, values
-from headgate.splice.kernel import LITERAL, TEXT
-from headgate.splice.program import Program
+from headgate.splice.kernel import (
+    DATE,
+    DATETIME,
+    DAYS,
+    DECIMAL64,
+    EPOCH,
+    INTEGER,
+    ISO,
+    LITERAL,
+    NUMBER,
+    POINT,
+    STAMP,
+    TRIM,
+)
+from headgate.splice.program import SEPARATOR, Program
 
+SUFFIXES = ("0", ".0", ".000", ".000000", " ")
+"""What may follow a value without changing it."""
 CHECKS = 4
 """How many messages of random values a new template must convert as the codecs do."""
-SEPARATOR = b"\0"
-"""Between key and value of a message; no JSON has it."""
 IMAGES = {"data", "old", "before", "after"}
+NEEDS = {
+    TRIM: {STAMP},
+    POINT: {STAMP},
+    EPOCH: {DATETIME},
+    ISO: {DATETIME},
+    DAYS: {DATE},
+    DECIMAL64: {INTEGER, NUMBER},
+}
+"""The forms of values that an operation can be done with; what it makes of others is nonsense."""
+SAMPLE = 12
+"""How many of the tried values a template is tried with whose columns are all known."""
 
 
 class Made(NamedTuple):
@@ -59,6 +84,8 @@ class Answer(NamedTuple):
     key: tuple[str, ...]
 
 
+Form = tuple[int, int, int]
+"""What a value must be like, with two parameters (kernel.fits)."""
 Ask = Callable[["bytes | None", bytes], "Answer | None"]
 """From key and value to what becomes of them; None where that cannot be a template's."""
 
@@ -79,7 +106,7 @@ class Template:
     text: bytes
     leaves: list[Leaf]
     holes: list[int]
-    forms: dict[int, tuple[int, int, int]]
+    forms: dict[int, Form]
     pairs: list[tuple[int, int, int]]
     answer: Answer
     values: list[list[tuple[int, int, int]]] = field(default_factory=list)
@@ -162,9 +189,10 @@ def pairs_of(leaves: list[Leaf], text: bytes) -> list[tuple[int, int, int]]:
     found: dict[tuple[str, ...], int] = {}
     pairs = []
     for i, leaf in enumerate(leaves):
-        place = tuple("*" if name in IMAGES else name for name in leaf.path)
-        if "*" not in place:
+        at = next((n for n, name in enumerate(leaf.path) if name in IMAGES), None)
+        if at is None:
             continue
+        place = (*leaf.path[:at], *leaf.path[at + 1 :])
         other = found.setdefault(place, i)
         if other != i:
             same = text[leaf.start : leaf.end] == text[leaves[other].start : leaves[other].end]
@@ -193,12 +221,14 @@ class Learner:
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
-        self.known: dict[Any, tuple[int, int, int] | None] = {}
+        self.known: dict[Any, Form | None] = {}
+        self.tried: set[Any] = set()
+        """The columns of tables that have been tried with all values."""
         self.rng = Random(5)
         self.starts = np.zeros(kernel.MOST_LEAVES, np.int64)
         self.ends = np.zeros(kernel.MOST_LEAVES, np.int64)
 
-    def learn(self, text: bytes, roles: list[bool] | None = None) -> Template | None:
+    def learn(self, text: bytes, roles: Sequence[int] | None = None) -> Template | None:
         """A template for messages like this one; None where there is none.
 
         `roles` says which leaves are holes, where the skeleton is known already.
@@ -207,24 +237,26 @@ class Learner:
         leaves = leaves_of(text, self.starts, self.ends)
         if answer is None or not leaves:
             return None
+        varying = load(answer.format).varying if answer.format else ()
+        if not varying:
+            return None
         if roles is None:
-            varying = load(answer.format).varying if answer.format else ()
             holes = [
                 i for i, leaf in enumerate(leaves)
                 if leaf.end > leaf.start and may_vary(leaf.path, varying)
             ]  # fmt: skip
         else:
-            holes = [i for i, hole in enumerate(roles) if hole]
-        while holes:
-            template = self.located(text, leaves, holes, answer)
-            if template is None:
+            holes = [i for i, role in enumerate(roles) if role != kernel.FIXED]
+        for own in (False, True):  # what is known of such columns elsewhere may not be so here
+            forms = self.forms(text, leaves, holes, answer, own)
+            if not forms or (roles is not None and len(forms) < len(holes)):
                 return None
-            failed = self.find_forms(template)
-            if not failed:
-                return template if self.holds(template) else None
-            if roles is not None:
-                return None
-            holes = [i for i in holes if i not in failed]
+            template = self.located(text, leaves, sorted(forms), answer)
+            if template is not None:
+                template.forms = forms
+                if all(is_possible(template, i) for i in forms) and self.holds(template):
+                    self.tried.update(self.very(template))
+                    return template
         return None
 
     def given(self, template: Template) -> dict[int, bytes]:
@@ -265,74 +297,167 @@ class Learner:
                     template.time_leaf, template.time_factor = i, factor
         return template
 
-    def find_forms(self, template: Template) -> set[int]:
-        """Find what values each hole may have; the holes for which nothing was found."""
-        failed: set[int] = set()
-        template.forms = dict.fromkeys(template.holes, (TEXT, 0, 0))
-        base = self.given(template)
-        twins = {other: one for one, other, same in template.pairs if same}
-        for i in template.holes:
-            if i in twins and twins[i] in template.forms:
-                template.forms[i] = template.forms[twins[i]]
-                if twins[i] in failed:
-                    failed.add(i)
-                continue
-            told = self.told(template, i)
-            if told not in self.known:
-                self.known[told] = self.form(template, i, base, twins)
-            form = self.known[told]
-            template.forms[i] = form or (TEXT, 0, 0)
-            if form is None:
-                failed.add(i)
-        return failed
+    def forms(
+        self, text: bytes, leaves: list[Leaf], holes: list[int], answer: Answer, own: bool
+    ) -> dict[int, Form]:
+        """What values each hole may have; those for which nothing was found are left out.
 
-    def told(self, template: Template, hole: int) -> Any:
-        """What decides how a column's values are treated."""
-        leaf = template.leaves[hole]
-        text = template.text[leaf.start : leaf.end].decode()
-        relations = tuple(same for i, j, same in template.pairs if hole in (i, j))
-        look = tuple(values.forms(text, leaf.number))
-        answer, name = template.answer, leaf.path[-1]
-        column = (*leaf.path[:-1], answer.types.get(name), name in answer.key)
-        path = column if IMAGES.intersection(leaf.path) else leaf.path
-        return (path, leaf.number, look, relations, answer.treated)
+        What is known of columns that are treated alike is taken for granted, unless `own`.
+        """
+        pairs = pairs_of(leaves, text)
+        twins = {other: one for one, other, same in pairs if same}
+        found: dict[int, Form] = {}
+        for i in holes:
+            if twins.get(i) in holes:
+                continue
+            also = [i, *(other for other, one in twins.items() if one == i and other in holes)]
+            alike, very = told(text, leaves[i], pairs_with(i, pairs), answer)
+            if very not in self.known and (own or alike not in self.known):
+                self.known[very] = self.form(text, leaves, also, answer)
+                self.known.setdefault(alike, self.known[very])
+                self.tried.add(very)
+            form = self.known[very if very in self.known else alike]
+            if form is not None:
+                found |= dict.fromkeys(also, form)
+        return found
+
+    def very(self, template: Template) -> set[Any]:
+        """The very columns of a template's holes, as `told` tells them."""
+        text, leaves, pairs = template.text, template.leaves, template.pairs
+        twins = {other: one for one, other, same in pairs if same}
+        return {
+            told(text, leaves[i], pairs_with(i, pairs), template.answer)[1]
+            for i in template.holes
+            if twins.get(i) not in template.holes
+        }
 
     def form(
-        self, template: Template, hole: int, base: dict[int, bytes], twins: dict[int, int]
-    ) -> tuple[int, int, int] | None:
-        """The widest form of values of which the loop and the codecs make the same."""
-        leaf = template.leaves[hole]
-        also = [other for other, one in twins.items() if one == hole]
-        texts = []
-        own = template.text[leaf.start : leaf.end].decode()
-        for probe in values.probes(own, leaf.number):
-            value = probe.encode()
-            texts.append(
-                filled(
-                    template.text,
-                    template.leaves,
-                    {**base, hole: value} | dict.fromkeys(also, value),
-                )
-            )
-        answers = [asked(self.ask, text) for text in texts]
+        self, text: bytes, leaves: list[Leaf], holes: list[int], answer: Answer
+    ) -> Form | None:
+        """The widest form of values of which the loop and the codecs make the same.
+
+        The holes are those of one value; all others keep theirs.
+        """
+        template = self.located(text, leaves, holes, answer)
+        if template is None:
+            return None
+        leaf = leaves[holes[0]]
+        own = text[leaf.start : leaf.end].decode()
+        tries = [dict.fromkeys(holes, each.encode()) for each in values.probes(own, leaf.number)]
+        tries += [self.given(template) for _ in range(CHECKS)]
+        texts = [filled(text, leaves, given) for given in tries]
+        answers = [asked(self.ask, each) for each in texts]
         for form in values.forms(own, leaf.number):
-            template.forms.update(dict.fromkeys([hole, *also], form))
-            made = trial(template, texts)
-            # It must take the value that is there.
-            if made[0] is not None and all(
-                m is None or agree(m, a, template) for m, a in zip(made, answers)
-            ):
-                return form
+            template.forms = dict.fromkeys(holes, form)
+            if all(is_possible(template, i) for i in holes):
+                made = trial(template, texts)
+                # It must take the value that is there.
+                if made[0] is not None and all(
+                    m is None or agree(m, a, template) for m, a in zip(made, answers)
+                ):
+                    return form
         return None
 
     def holds(self, template: Template) -> bool:
-        """Whether messages of random values come out as the codecs write them."""
+        """Whether messages of random and of unusual values come out as the codecs write them."""
         texts = [template.text]
         for _ in range(CHECKS):
             texts.append(filled(template.text, template.leaves, self.given(template)))
+        random = len(texts)
+        texts += self.unusual(template)
         made = trial(template, texts)
         answers = [asked(self.ask, text) for text in texts]
-        return all(m is not None and agree(m, a, template) for m, a in zip(made, answers))
+        return all(m is not None for m in made[:random]) and all(
+            m is None or agree(m, a, template) for m, a in zip(made, answers)
+        )
+
+    def unusual(self, template: Template) -> list[bytes]:
+        """Messages in which all holes have unusual values at once, each another one."""
+        text, leaves, tries = template.text, template.leaves, {}
+        for i in template.holes:
+            leaf = leaves[i]
+            own = text[leaf.start : leaf.end].decode()
+            tries[i] = fitting(own, leaf.number, template.forms[i])
+        most = max(map(len, tries.values()))
+        start = self.rng.randrange(most)
+        if self.tried.issuperset(self.very(template)):
+            most = min(most, SAMPLE)
+        found = [
+            {i: each[(n + 7 * i) % len(each)] for i, each in tries.items()}
+            for n in range(start, start + most)
+        ]
+        found += self.nearly_same(template, tries)
+        for given in found:
+            for one, other, same in template.pairs:
+                if one in given and other in given:
+                    if same:
+                        given[other] = given[one]
+                    elif given[other] == given[one]:
+                        given[other] = self.rng.choice(tries[other])
+        return [
+            filled(text, leaves, {i: each.encode() for i, each in given.items()}) for given in found
+        ]
+
+    def nearly_same(self, template: Template, tries: dict[int, list[str]]) -> list[dict[int, str]]:
+        """Values of two images that differ in their text only: is that a change to the codecs?"""
+        found = []
+        for suffix in SUFFIXES:
+            given = {i: self.rng.choice(each) for i, each in tries.items()}
+            before = given.copy()
+            for one, other, same in template.pairs:
+                if one in given and other in given and not same:
+                    for i, j in ((one, other), (other, one)):
+                        twins = [t for t in tries[i] if fits(t + suffix, template.forms[j])]
+                        if twins:
+                            given[i] = self.rng.choice(twins)
+                            given[j] = given[i] + suffix
+            if given != before:
+                found.append(given)
+        return found
+
+
+def pairs_with(hole: int, pairs: list[tuple[int, int, int]]) -> tuple[int, ...]:
+    """Whether the other image of a row has the same value."""
+    return tuple(same for i, j, same in pairs if hole in (i, j))
+
+
+def told(text: bytes, leaf: Leaf, relations: tuple[int, ...], answer: Answer) -> tuple[Any, Any]:
+    """What decides how a column's values are treated, and the same with the very column's name."""
+    look = tuple(values.forms(text[leaf.start : leaf.end].decode(), leaf.number))
+    name = leaf.path[-1]
+    column = (*leaf.path[:-1], answer.types.get(name), name in answer.key)
+    path = column if IMAGES.intersection(leaf.path) else leaf.path
+    found = (path, leaf.number, look, relations, answer.treated)
+    return found, (*found, leaf.path, answer.about)
+
+
+def fitting(text: str, number: bool, form: Form) -> list[str]:
+    """The values to try in the place of one that are of a form."""
+    first, *others = values.probes(text, number)
+    usual = _fitting(number, form)
+    rest = others[: len(others) - len(values.NUMBERS) - (0 if number else len(values.TEXTS))]
+    return [first, *(each for each in rest if fits(each, form)), *usual]
+
+
+@cache
+def _fitting(number: bool, form: Form) -> list[str]:
+    """The same of those that are tried in every place."""
+    return [each for each in values.probes("a", number)[1:] if fits(each, form)]
+
+
+def fits(text: str, form: Form) -> bool:
+    """Whether a value is of a form."""
+    data = np.frombuffer(text.encode() or b"\0", np.uint8)
+    return bool(kernel.fits(data, 0, len(text.encode()), *form))
+
+
+def is_possible(template: Template, hole: int) -> bool:
+    """Whether the loop can do with values of a hole's form what it is to do with them."""
+    form = template.forms[hole][0]
+    pieces = [op for made in (*template.values, *template.keys) for op in made]
+    return all(
+        form in NEEDS[op] for op, i, _ in pieces if op != LITERAL and i == hole and op in NEEDS
+    )
 
 
 def trial(template: Template, texts: list[bytes]) -> list[tuple[list[Made], int] | None]:
