@@ -193,6 +193,9 @@ class ShortCut:
         events, counts = decode_columns(rest, self.decode, self.limit)
         taken = Taken(spliced, self.splicer.program.templates, rows, rest, events, counts)  # type: ignore[arg-type]
         timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in taken.each())
+        if any(event.format == "debezium-smt" for event in events):
+            self.possible = False  # whether a tombstone was written hangs on the row before it
+            return None
         if timeless or any(event.kind in LONG_WAY for event in events):
             return None
         return taken

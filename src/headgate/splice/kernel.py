@@ -59,40 +59,61 @@ def utf8_end(data, at, end):
 
 
 @compiled
-def cut(data, at, end, starts, ends):
-    """Find the strings and numbers of JSON text that are no names; their count, or -1.
+def string_end(data, i, end):
+    """Where the string that begins at `i` ends; -1 where the codecs have to look at it.
 
-    Strings have no escapes but those that every writer has in the same form.
+    It has no escapes but those that every writer has in the same form.
     """
+    while i < end:
+        c = data[i]
+        if c == QUOTE:
+            return i
+        if c == BACKSLASH:
+            i += 1
+            if i >= end:
+                return -1
+            c = data[i]
+            if not (c == QUOTE or c == BACKSLASH or c == 110 or c == 114 or c == 116):
+                return -1
+            i += 1
+        elif c < 32:
+            return -1
+        elif c < 128:
+            i += 1
+        else:
+            i = utf8_end(data, i, end)
+            if i < 0:
+                return -1
+    return -1
+
+
+@compiled
+def digits_end(data, i, end):
+    """Where the letters end that a number may have."""
+    while i < end and (
+        ZERO <= data[i] <= NINE
+        or data[i] == DOT
+        or data[i] == MINUS
+        or data[i] == 43
+        or data[i] == 101
+        or data[i] == 69
+    ):
+        i += 1
+    return i
+
+
+@compiled
+def cut(data, at, end, starts, ends):
+    """Find the strings and numbers of JSON text that are no names; their count, or -1."""
     n = 0
     i = at
     while i < end:
         c = data[i]
         if c == QUOTE:
-            i += 1
-            first = i
-            while True:
-                if i >= end:
-                    return -1
-                c = data[i]
-                if c == QUOTE:
-                    break
-                if c == BACKSLASH:
-                    i += 1
-                    if i >= end:
-                        return -1
-                    c = data[i]
-                    if not (c == QUOTE or c == BACKSLASH or c == 110 or c == 114 or c == 116):
-                        return -1
-                    i += 1
-                elif c < 32:
-                    return -1
-                elif c < 128:
-                    i += 1
-                else:
-                    i = utf8_end(data, i, end)
-                    if i < 0:
-                        return -1
+            first = i + 1
+            i = string_end(data, first, end)
+            if i < 0:
+                return -1
             if i + 1 >= end or data[i + 1] != COLON:
                 if n >= MOST_LEAVES:
                     return -1
@@ -104,16 +125,7 @@ def cut(data, at, end, starts, ends):
             if n >= MOST_LEAVES:
                 return -1
             starts[n] = i
-            i += 1
-            while i < end and (
-                ZERO <= data[i] <= NINE
-                or data[i] == DOT
-                or data[i] == MINUS
-                or data[i] == 43
-                or data[i] == 101
-                or data[i] == 69
-            ):
-                i += 1
+            i = digits_end(data, i + 1, end)
             ends[n] = i
             n += 1
         elif c >= 128:
@@ -440,6 +452,16 @@ def leaf_hash(data, n, starts, ends, roles, first, pairs, first_pair, last_pair,
 
 
 @compiled
+def are_paired(data, starts, ends, template, templates, pairs):
+    """Whether both images have equal values where the template has them, and only there."""
+    for k in range(templates[template, 4], templates[template, 5]):
+        i, j = pairs[k, 0], pairs[k, 1]
+        if same(data, starts[i], ends[i], data, starts[j], ends[j]) != (pairs[k, 2] == 1):
+            return False
+    return True
+
+
+@compiled
 def is_of(data, at, end, starts, ends, template, templates, leaves, samples, pairs):
     """Whether a message is of a template: the same but for the values that may vary."""
     p = at
@@ -454,18 +476,43 @@ def is_of(data, at, end, starts, ends, template, templates, leaves, samples, pai
         p, q = ends[j], leaves[k, 2]
     if not same(data, p, end, samples, q, templates[template, 3]):
         return False
-    for k in range(templates[template, 4], templates[template, 5]):
-        i, j = pairs[k, 0], pairs[k, 1]
-        if same(data, starts[i], ends[i], data, starts[j], ends[j]) != (pairs[k, 2] == 1):
+    return are_paired(data, starts, ends, template, templates, pairs)
+
+
+@compiled
+def is_likely(data, at, end, starts, ends, template, templates, leaves, samples, pairs):
+    """Whether a message that was not cut is of a template; if so, its holes are found.
+
+    The same as `cut` and `is_of`, without looking at what is not a hole but to compare it.
+    """
+    p = at
+    q = templates[template, 2]
+    for k in range(templates[template, 0], templates[template, 1]):
+        j = leaves[k, 0]
+        size = leaves[k, 1] - q
+        first = p + size
+        if first >= end or not same(data, p, first, samples, q, q + size):
             return False
-    return True
+        if samples[q + size - 1] == QUOTE:
+            p = string_end(data, first, end)
+        elif data[first] == MINUS or ZERO <= data[first] <= NINE:
+            p = digits_end(data, first + 1, end)
+        else:
+            return False
+        if p <= first or not fits(data, first, p, leaves[k, 3], leaves[k, 4], leaves[k, 5]):
+            return False
+        starts[j], ends[j] = first, p
+        q = leaves[k, 2]
+    if not same(data, p, end, samples, q, templates[template, 3]):
+        return False
+    return are_paired(data, starts, ends, template, templates, pairs)
 
 
 @compiled
 def splice(
     data, offsets, keyed, first_row, most, only,
     skeleton_keys, skeleton_values, skeletons, roles, skeleton_pairs,
-    template_keys, template_values, templates, leaves, samples, pairs,
+    template_keys, template_values, templates, following, leaves, samples, pairs,
     records, ops, literals, alphabet,
     row_template, row_hash, row_time,
     out, out_ends, key_out, key_ends, record_row, record_kind, counts,
@@ -474,39 +521,51 @@ def splice(
     """Splice rows from `first_row` on; the row at which the room for output ended, or all rows."""
     made, o, key_o = counts[0], counts[1], counts[2]
     rows = len(offsets) - 1
+    last = 0
     for row in range(first_row, rows):
         at, end = offsets[row], offsets[row + 1]
         row_template[row] = SLOW
         if end - at > most:
             continue
-        n = cut(data, at, end, starts, ends)
-        if n <= 0:
-            continue
-        h = skeleton_hash(data, at, end, n, starts, ends)
-        row_hash[row] = h
-        row_template[row] = NEW
-        template = 0
-        if not only:
-            skeleton = find(skeleton_keys, skeleton_values, h)
-            if skeleton < 0 or skeletons[skeleton, 1] - skeletons[skeleton, 0] != n:
+        template = following[last]
+        if (
+            only
+            or template < 0
+            or keyed[row] != templates[template, 12]
+            or not is_likely(
+                data, at, end, starts, ends, template, templates, leaves, samples, pairs
+            )
+        ):
+            n = cut(data, at, end, starts, ends)
+            if n <= 0:
                 continue
-            h = leaf_hash(
-                data, n, starts, ends, roles, skeletons[skeleton, 0],
-                skeleton_pairs, skeletons[skeleton, 2], skeletons[skeleton, 3], h,
-            )  # fmt: skip
+            h = skeleton_hash(data, at, end, n, starts, ends)
             row_hash[row] = h
-            template = find(template_keys, template_values, h)
-            if template < 0:
+            row_template[row] = NEW
+            template = 0
+            if not only:
+                skeleton = find(skeleton_keys, skeleton_values, h)
+                if skeleton < 0 or skeletons[skeleton, 1] - skeletons[skeleton, 0] != n:
+                    continue
+                h = leaf_hash(
+                    data, n, starts, ends, roles, skeletons[skeleton, 0],
+                    skeleton_pairs, skeletons[skeleton, 2], skeletons[skeleton, 3], h,
+                )  # fmt: skip
+                row_hash[row] = h
+                template = find(template_keys, template_values, h)
+                if template < 0:
+                    continue
+            row_template[row] = SLOW
+            if templates[template, 6] < 0:  # known to be none
                 continue
-        if templates[template, 6] < 0:  # known to be none
-            row_template[row] = SLOW
-            continue
-        if not only and keyed[row] != templates[template, 12]:  # a value with a 0 in it
-            row_template[row] = SLOW
-            continue
-        if not is_of(data, at, end, starts, ends, template, templates, leaves, samples, pairs):
-            row_template[row] = SLOW
-            continue
+            if not only and keyed[row] != templates[template, 12]:  # a value with a 0 in it
+                continue
+            if not is_of(data, at, end, starts, ends, template, templates, leaves, samples, pairs):
+                continue
+            following[last] = template
+            last = template
+        else:
+            last = template
         copied = (end - at) * templates[template, 9]
         if (
             o + templates[template, 8] + copied > len(out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -89,89 +89,66 @@ class Spliced(NamedTuple):
         return found
 
 
-class Laid(NamedTuple):
-    """One template in arrays that are its own; positions count from its own start."""
-
-    leaves: Any
-    pairs: Any
-    records: Any
-    ops: Any
-    copies: int
-
-
-def laid(template: Template) -> Laid:
-    """Lay one template out."""
-    leaves = [
-        (i, template.leaves[i].start, template.leaves[i].end, *template.forms[i])
-        for i in template.holes
-    ]
-    ops: list[tuple[int, int, int]] = []
-    records = []
-    for value, key in zip(template.values, template.keys):
-        at, middle = len(ops), len(ops) + len(value)
-        ops += value + key
-        records.append((at, middle, middle, len(ops)))
-    return Laid(
-        matrix(leaves, 6), matrix(template.pairs, 3), matrix(records, 4), matrix(ops, 3), len(ops)
-    )
-
-
 def matrix(rows: Sequence[Sequence[int]], width: int) -> Any:
     """Rows of whole numbers."""
     return np.array(rows, np.int64).reshape(-1, width)
 
 
 class Program:
-    """Templates as the compiled loop reads them."""
+    """Templates as the compiled loop reads them, one behind the other in its arrays."""
 
     def __init__(self, templates: Sequence[Template | None] = ()) -> None:
         self.templates: list[Template | None] = []
-        self.laid: list[Laid | None] = []
         self.skeletons: dict[int, Skeleton] = {}
         self.hashes: dict[int, int] = {}
-        self.bytes = 0
+        self.made: list[Made] = []
+        self.rows, self.leaves, self.pairs = Stack(13), Stack(6), Stack(3)
+        self.records, self.ops = Stack(4), Stack(3)
+        self.samples, self.literals = bytearray(), bytearray()
         for template in templates:
             self.add(template)
         self.build()
 
+    @property
+    def bytes(self) -> int:
+        """What the templates hold of text."""
+        return len(self.samples) + len(self.literals)
+
     def add(self, template: Template | None) -> int:
-        """Take a template in; `build` makes it known to the loop."""
+        """Take a template in, or that there is none; `build` makes it known to the loop."""
         self.templates.append(template)
-        self.laid.append(None if template is None else laid(template))
-        if template is not None:
-            self.bytes += len(template.text) + len(template.literals)
+        self.rows.add([NO_TEMPLATE if template is None else self.lay(template)])
         return len(self.templates) - 1
 
+    def lay(self, template: Template) -> tuple[int, ...]:
+        """Lay a template out behind the others; where all of it is."""
+        start, literal = len(self.samples), len(self.literals)
+        self.samples += template.text
+        self.literals += template.literals
+        leaves = self.leaves.add(
+            (i, start + template.leaves[i].start, start + template.leaves[i].end,
+             *template.forms[i])
+            for i in template.holes
+        )  # fmt: skip
+        pairs = self.pairs.add(template.pairs)
+        records, copies = [], 0
+        for pieces in zip(template.values, template.keys):
+            places: list[int] = []
+            for each in pieces:
+                places += self.ops.add(
+                    (op, a + literal if op == LITERAL else a, b) for op, a, b in each
+                )
+                copies += len(each)
+            records.append(places)
+        self.made += template.answer.records
+        return (
+            *leaves, start, len(self.samples), *pairs, *self.records.add(records),
+            len(template.literals) + ROOM * copies, copies,
+            template.time_leaf, template.time_factor, int(SEPARATOR in template.text),
+        )  # fmt: skip
+
     def build(self) -> None:
-        """Join all templates into the arrays of the loop."""
-        rows: list[tuple[int, ...]] = []
-        leaves, pairs, records, ops = [], [], [], []
-        samples, literals = bytearray(), bytearray()
-        counts = [0, 0, 0, 0]
-        self.made: list[Made] = []
-        for template, own in zip(self.templates, self.laid):
-            if template is None or own is None:
-                rows.append(NO_TEMPLATE)
-                continue
-            leaf, pair, record, op = counts
-            start = len(samples)
-            leaves.append(own.leaves + np.array([0, start, start, 0, 0, 0]))
-            pairs.append(own.pairs)
-            records.append(own.records + op)
-            moved = own.ops.copy()
-            moved[moved[:, 0] == LITERAL, 1] += len(literals)
-            ops.append(moved)
-            samples += template.text
-            literals += template.literals
-            counts = [
-                n + len(a) for n, a in zip(counts, (own.leaves, own.pairs, own.records, own.ops))
-            ]
-            self.made += template.answer.records
-            rows.append(
-                (leaf, counts[0], start, len(samples), pair, counts[1], record, counts[2],
-                 len(template.literals) + ROOM * own.copies, own.copies,
-                 template.time_leaf, template.time_factor, int(SEPARATOR in template.text))
-            )  # fmt: skip
+        """Make the arrays of the loop."""
         self.columns = columns_of(self.made)
         known = [*self.skeletons.values()]
         roles = [role for each in known for role in each.roles]
@@ -182,11 +159,12 @@ class Program:
             *table({h: n for n, h in enumerate(self.skeletons)}),
             np.stack(ranges, axis=1).astype(np.int64),
             np.array([*roles, 0], np.uint8),
-            stacked([each.pairs for each in known], 2),
+            np.concatenate([each.pairs for each in known]) if known else matrix([], 2),
             *table(self.hashes),
-            matrix(rows or [NO_TEMPLATE], 13),
-            stacked(leaves, 6), frozen(samples), stacked(pairs, 3),
-            stacked(records, 4), stacked(ops, 3), frozen(literals), ALPHABET,
+            self.rows.array(),
+            np.full(len(self.templates) + 1, -1, np.int64),  # which template came after which
+            self.leaves.array(), frozen(self.samples), self.pairs.array(),
+            self.records.array(), self.ops.array(), frozen(self.literals), ALPHABET,
         )  # fmt: skip
 
     def run(
@@ -232,9 +210,27 @@ def larger(array: Any) -> Any:
     return np.concatenate([array, np.empty(len(array) + 1_000, array.dtype)])
 
 
-def stacked(parts: list[Any], width: int) -> Any:
-    """Matrices below each other."""
-    return np.concatenate(parts) if parts else np.zeros((0, width), np.int64)
+class Stack:
+    """Rows of whole numbers that are only ever added to."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.size = width, 0
+        self.done = matrix([], width)
+        self.new: list[Sequence[int]] = []
+
+    def add(self, rows: Iterable[Sequence[int]]) -> tuple[int, int]:
+        """Add rows; where they begin and end."""
+        start = self.size
+        self.new += rows
+        self.size = len(self.done) + len(self.new)
+        return start, self.size
+
+    def array(self) -> Any:
+        """All rows."""
+        if self.new:
+            self.done = np.concatenate([self.done, matrix(self.new, self.width)])
+            self.new = []
+        return self.done
 
 
 def frozen(text: bytearray) -> Any:

@@ -17,7 +17,7 @@ from headgate.splice.templates import Ask, Learner, Template, agree, asked
 
 ENOUGH = 8
 """So many rows must have looked alike for a template to be learnt..."""
-GROWTH = 16
+GROWTH = 64
 """...and one more for so many templates as are known: they get ever less worth their while."""
 PATIENCE = 5.0
 """For how many seconds of a batch templates are learnt."""

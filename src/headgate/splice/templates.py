@@ -10,7 +10,7 @@ the compiled loop and the codecs disagree in anything, there is no template.
 from __future__ import annotations
 
 import json
-import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -51,6 +51,8 @@ NEEDS = {
     DECIMAL64: {INTEGER, NUMBER},
 }
 """The forms of values that an operation can be done with; what it makes of others is nonsense."""
+TABLES = 5
+"""In so many tables, columns treated alike are tried with all values; then with a sample."""
 SAMPLE = 12
 """How many of the tried values a template is tried with whose columns are all known."""
 
@@ -224,6 +226,8 @@ class Learner:
         self.known: dict[Any, Form | None] = {}
         self.tried: set[Any] = set()
         """The columns of tables that have been tried with all values."""
+        self.trusted: Counter[Any] = Counter()
+        """In how many tables columns that are treated alike have been tried so."""
         self.rng = Random(5)
         self.starts = np.zeros(kernel.MOST_LEAVES, np.int64)
         self.ends = np.zeros(kernel.MOST_LEAVES, np.int64)
@@ -255,7 +259,9 @@ class Learner:
             if template is not None:
                 template.forms = forms
                 if all(is_possible(template, i) for i in forms) and self.holds(template):
-                    self.tried.update(self.very(template))
+                    for alike, very in self.columns(template):
+                        self.trusted[alike] += very not in self.tried
+                        self.tried.add(very)
                     return template
         return None
 
@@ -285,11 +291,10 @@ class Learner:
         for i, value in given.items():
             for fragment, op, b in values.fragments(value.decode()):
                 where.setdefault(fragment.encode(), (op, i, b))
-        longest = sorted(where, key=len, reverse=True)
-        pattern = re.compile(b"|".join(map(re.escape, longest)))
+        longest = sorted(where.items(), key=lambda each: -len(each[0]))
         for record in written.records:
-            template.values.append(operations(template, record.value, pattern, where))
-            template.keys.append(operations(template, record.key, pattern, where))
+            template.values.append(operations(template, record.value, longest))
+            template.keys.append(operations(template, record.key, longest))
         whole = [(i, int(value)) for i, value in given.items() if value.isdigit()]
         for i, number in whole:
             for factor in (1, 1_000, 1_000_000):
@@ -321,15 +326,22 @@ class Learner:
                 found |= dict.fromkeys(also, form)
         return found
 
-    def very(self, template: Template) -> set[Any]:
-        """The very columns of a template's holes, as `told` tells them."""
+    def columns(self, template: Template) -> set[tuple[Any, Any]]:
+        """The columns of a template's holes, as `told` tells them."""
         text, leaves, pairs = template.text, template.leaves, template.pairs
         twins = {other: one for one, other, same in pairs if same}
         return {
-            told(text, leaves[i], pairs_with(i, pairs), template.answer)[1]
+            told(text, leaves[i], pairs_with(i, pairs), template.answer)
             for i in template.holes
             if twins.get(i) not in template.holes
         }
+
+    def is_trusted(self, template: Template) -> bool:
+        """Whether its columns, or those of several tables that are treated alike, were tried."""
+        return all(
+            very in self.tried or self.trusted[alike] >= TABLES
+            for alike, very in self.columns(template)
+        )
 
     def form(
         self, text: bytes, leaves: list[Leaf], holes: list[int], answer: Answer
@@ -380,13 +392,15 @@ class Learner:
             tries[i] = fitting(own, leaf.number, template.forms[i])
         most = max(map(len, tries.values()))
         start = self.rng.randrange(most)
-        if self.tried.issuperset(self.very(template)):
+        trusted = self.is_trusted(template)
+        if trusted:
             most = min(most, SAMPLE)
         found = [
             {i: each[(n + 7 * i) % len(each)] for i, each in tries.items()}
             for n in range(start, start + most)
         ]
-        found += self.nearly_same(template, tries)
+        if not trusted:
+            found += self.nearly_same(template, tries)
         for given in found:
             for one, other, same in template.pairs:
                 if one in given and other in given:
@@ -504,26 +518,39 @@ def agree(made: tuple[list[Made], int], answer: Answer | None, template: Templat
     return records == list(answer.records) and (not known or time == answer.time)
 
 
+Operation = tuple[int, int, int]
+
+
 def operations(
-    template: Template,
-    text: bytes | None,
-    pattern: re.Pattern[bytes],
-    where: dict[bytes, tuple[int, int, int]],
-) -> list[tuple[int, int, int]]:
+    template: Template, text: bytes | None, fragments: list[tuple[bytes, Operation]]
+) -> list[Operation]:
     """How a text is made: what stays, and between it the values."""
-    if text is None:
-        return []
-    found: list[tuple[int, int, int]] = []
+    found: list[Operation] = []
     at = 0
-
-    def literal(end: int) -> None:
-        if end > at:
-            found.append((LITERAL, len(template.literals), end - at))
-            template.literals.extend(text[at:end])
-
-    for match in pattern.finditer(text):
-        literal(match.start())
-        found.append(where[match[0]])
-        at = match.end()
-    literal(len(text))
+    for start, end, operation in [*places(text or b"", fragments), (len(text or b""), 0, None)]:
+        if text is not None and start > at:
+            found.append((LITERAL, len(template.literals), start - at))
+            template.literals.extend(text[at:start])
+        if operation is not None:
+            found.append(operation)
+        at = end
     return found
+
+
+def places(
+    text: bytes, fragments: list[tuple[bytes, Operation]]
+) -> list[tuple[int, int, Operation]]:
+    """Where fragments stand in a text; one that comes earlier in the list goes first.
+
+    >>> places(b"a12b1", [(b"12", (1, 0, 0)), (b"1", (1, 1, 0))])
+    [(1, 3, (1, 0, 0)), (4, 5, (1, 1, 0))]
+    """
+    found: list[tuple[int, int, Operation]] = []
+    for fragment, operation in fragments:
+        start = text.find(fragment)
+        while start >= 0:
+            end = start + len(fragment)
+            if all(end <= first or start >= last for first, last, _ in found):
+                found.append((start, end, operation))
+            start = text.find(fragment, start + 1)
+    return sorted(found)
