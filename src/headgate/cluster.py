@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.errors import UsageError
-from headgate.files import STDIN, Split, splits
+from headgate.files import MOST_SPLIT, STDIN, Split, splits
 from headgate.jobs import CONVERTED_SCHEMA, DEAD_SCHEMA, decoded
 from headgate.session import session
 from headgate.spark import EVENT_DDL, fast_worker
@@ -23,6 +23,8 @@ from headgate.spark import EVENT_DDL, fast_worker
 Work = Callable[[Split], Iterator[pa.RecordBatch]]
 Part = tuple[int, Split]
 ROWS = 1_000
+GATHERED = 64 * 1024 * 1024
+"""The bytes of a split whose results come back to the driver, which holds those of two."""
 MESSAGE = "dead IS NULL AND losses IS NULL"
 """Which rows of a conversion are messages."""
 
@@ -31,7 +33,7 @@ def on_workers(
     files: list[str], master: str | None, schema: pa.Schema, work: Work
 ) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
     """Each file with its results, in order, made on Spark's workers."""
-    parts = parts_of(files)
+    parts = parts_of(files, most=GATHERED)
     numbered = pa.schema([("split", pa.int64()), *schema])
 
     def one(index: int) -> Iterator[pa.RecordBatch]:
@@ -87,7 +89,7 @@ def write_events(
 ) -> Counter[tuple[str, str]]:
     """Decode into Parquet; the dead letters are counted, and kept, from what was written."""
     spark = session(master)
-    parts = parts_of(files)
+    parts = parts_of(files, spark.sparkContext.defaultParallelism)
     events = over_splits(
         spark, len(parts), lambda index: decoded(parts[index][1], format, options), EVENT_DDL
     )
@@ -110,9 +112,10 @@ def write_records(
     files: list[str], master: str | None, out: str, text: bool, errors: str | None, work: Work
 ) -> tuple[Counter[str], Counter[tuple[str, str]]]:
     """Convert into a directory, in one pass; what was lost, and the dead letters, counted."""
-    parts = parts_of(files)
+    spark = session(master)
+    parts = parts_of(files, spark.sparkContext.defaultParallelism)
     rows = over_splits(
-        session(master),
+        spark,
         len(parts),
         lambda index: work(parts[index][1]),
         from_arrow_schema(CONVERTED_SCHEMA),
@@ -159,11 +162,11 @@ def over_splits(
     return spark.range(0, count, 1, max(count, 1)).mapInArrow(run, schema)
 
 
-def parts_of(files: list[str]) -> list[Part]:
+def parts_of(files: list[str], slots: int = 1, most: int = MOST_SPLIT) -> list[Part]:
     """All splits of all files, each with its file's place in the list."""
     if STDIN in files:
         raise UsageError("standard input cannot go through Spark; write it to a file first")
-    return [(at, split) for at, file in enumerate(files) for split in splits(file)]
+    return [(at, split) for at, file in enumerate(files) for split in splits(file, slots, most)]
 
 
 def refused(error: PythonException) -> UsageError:

@@ -21,7 +21,7 @@ from headgate.values import LAST_TIME, YEAR_ONE
 PEEK_BYTES = 64 * 1024
 BLOCK_BYTES = 4 * 1024 * 1024
 WHITE = (b" ", b"\t", b"\r", b"\v", b"\f")
-SPLIT_BYTES = 64 * 1024 * 1024
+LEAST_SPLIT, MOST_SPLIT = 16 * 1024 * 1024, 256 * 1024 * 1024
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 BOM = b"\xef\xbb\xbf"
 KAFKA_COLUMNS = {**SOURCE_COLUMNS, "headers": HEADERS}
@@ -60,17 +60,22 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def splits(path: str) -> list[Split]:
-    """Cut a plain file of lines into parts for parallel tasks; any other file is one part."""
+def splits(path: str, slots: int = 1, most: int = MOST_SPLIT) -> list[Split]:
+    """Cut a plain file of lines into parts for parallel tasks; any other file is one part.
+
+    As few as there may be, because each task costs Spark a part of a second, but so many that all
+    of `slots`, which work at the same time, end at about the same time; none over `most` bytes.
+    """
     size = os.path.getsize(path)
-    if size <= SPLIT_BYTES:
+    if size <= LEAST_SPLIT:
         return [Split(path)]
     with open(path, "rb") as file:
         head = file.read(PEEK_BYTES).removeprefix(BOM)
     if head[:4] == b"PAR1" or _compression(head) or is_pretty(head):
         return [Split(path)]
-    starts = range(0, size, SPLIT_BYTES)
-    return [Split(path, start, min(start + SPLIT_BYTES, size)) for start in starts]
+    rounds = -(-size // (most * slots))
+    step = max(LEAST_SPLIT, -(-size // (rounds * slots)))
+    return [Split(path, start, min(start + step, size)) for start in range(0, size, step)]
 
 
 def read(split: Split) -> Iterator[pa.RecordBatch]:
