@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from headgate.splice.splicer import Splicer
     from headgate.splice.templates import Answer, Ask
 
+log = logging.getLogger("headgate.splice")
 WARM = 4_000
 """So many messages must have come before templates are worth their while."""
 
@@ -106,7 +110,7 @@ class Converter:
         """This process's splicer for the conversion, once enough messages have come."""
         if self.taught:
             self.since_taught += rows
-            return self.new_splicer() if self.since_taught > WARM else None
+            return self.new_splicer() if self.since_taught > WARM and can_compile() else None
         return shared(repr(self.told), rows, self.new_splicer)
 
     def new_splicer(self) -> Splicer:
@@ -155,7 +159,7 @@ class Converter:
         return found
 
 
-MOST_SPLICERS = 100
+MOST_SPLICERS = 8
 _splicers: dict[str | bytes, Splicer] = {}
 _seen: Counter[str | bytes] = Counter()
 
@@ -163,11 +167,22 @@ _seen: Counter[str | bytes] = Counter()
 def shared(told: str | bytes, rows: int, make: Callable[[], Splicer]) -> Splicer | None:
     """This process's splicer of that name; None until enough messages have come for it."""
     _seen[told] += rows
-    if told not in _splicers and _seen[told] > WARM:
+    if told not in _splicers and _seen[told] > WARM and can_compile():
         if len(_splicers) >= MOST_SPLICERS:
             _splicers.clear()
         _splicers[told] = make()
     return _splicers.get(told)
+
+
+@cache
+def can_compile() -> bool:
+    """Whether there is the compiler; a worker without it does all by the codecs."""
+    try:
+        import_module("numba")
+    except ImportError as error:
+        log.warning("messages are not spliced, because numba cannot be imported: %s", error)
+        return False
+    return True
 
 
 def has_templates(format: str) -> bool:

@@ -24,7 +24,15 @@ NEW, SLOW = -1, -2
 QUOTE, BACKSLASH, COLON, COMMA = 34, 92, 58, 44
 MINUS, DOT, ZERO, NINE = 45, 46, 48, 57
 
-compiled: Any = njit(cache=True, nogil=True)
+
+def compiled(function: Any) -> Any:
+    """The function as machine code, kept on disk for the next process where that can be written."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
 memcmp: Any = types.ExternalFunction("memcmp", types.int32(types.uintp, types.uintp, types.uintp))
 memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
 """Of the C library: whole words at a time."""
