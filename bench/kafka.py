@@ -70,8 +70,9 @@ LABELS = {"headgate": "headgate run", "many": MANY, "flink": "Flink SQL, INSERT 
 SEEN_AS = {"-U": "-D", "+U": "+I"}
 STATE = FILES / "kafka-state"
 
-LATENCY_SECONDS, WARM_SECONDS = 40, 10
-"""How long messages are sent at the pace, and how many seconds of that do not count."""
+LATENCY_SECONDS, WARM_SECONDS = 80, 50
+"""How long messages are sent at the pace, and how many seconds of that do not count: Headgate starts
+a new process, and a JVM is slow at first."""
 TICK = 0.01
 READY, DRAIN = 120, 60
 NOTE = re.compile(rb'"note":"(\d+)@(\d+)"')
