@@ -71,8 +71,8 @@ SEEN_AS = {"-U": "-D", "+U": "+I"}
 STATE = FILES / "kafka-state"
 
 LATENCY_SECONDS, WARM_SECONDS = 80, 50
-"""How long messages are sent at the pace, and how many seconds of that do not count: Headgate starts
-a new process, and a JVM is slow at first."""
+"""How long messages are sent at the pace, and how many seconds of that do not count: Headgate is a
+new process here, and a JVM is slow at first."""
 TICK = 0.01
 READY, DRAIN = 120, 60
 NOTE = re.compile(rb'"note":"(\d+)@(\d+)"')
