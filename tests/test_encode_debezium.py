@@ -738,3 +738,15 @@ def test_any_row_comes_back(before: Image, after: Image, decimals: str, binary: 
     assert (before, after) == (again.before, again.after)
     assert ALL_TYPES == again.types
     assert set(outcome.lost) <= {"bigint-unsigned"}
+
+
+def test_a_decimal_beyond_any_double_stays_text() -> None:
+    digits = "9" * 400
+    event = Event(
+        "row", "insert", "d", "t", after={"n": digits}, types={"n": ColumnType("decimal(65,0)")}
+    )
+    done = Encoder("debezium", schemas_enable=False, decimal_handling_mode="double")(event)
+
+    assert done.error is None
+    assert "misfit" in done.lost
+    assert f'"n":"{digits}"'.encode() in (done.records[0].value or b"")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
+from math import isinf
 from struct import unpack_from
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -352,6 +353,8 @@ def as_double(text: str) -> Any:
     if not match or len(text) > MOST_DIGITS:
         raise Lossy("misfit", text)
     _, head, fraction = match.groups("")
+    if isinf(float(text)):
+        raise Lossy("misfit", text)
     nearest = Raw(java_double(float(text)).encode())
     significant = (head + fraction).strip("0")
     if len(significant) > 15 and float_digits(float(text)) != significant:
