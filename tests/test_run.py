@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +19,6 @@ from headgate.event import Event
 from headgate.files import expand, read, splits
 from headgate.formats import decoder
 from headgate.limits import BATCH_BYTES
-from headgate.pipeline import run as runs
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import TooManyInvalid
 from headgate.pipeline.headers import ID_HEADER
@@ -547,42 +545,3 @@ def test_what_a_message_does_not_have_stays_null(bench: Bench) -> None:
     assert ([False] * 3, [False, False, True]) == (keys, values)
     nulls = [{n for n, v in m.items() if v is None} for m in bench.messages("canal-json")]
     assert [{"key", "partition", "topic"}] * 2 == nulls
-
-
-class Counted:
-    """A client of Kafka's that counts how often one was opened, and fails when told so."""
-
-    opened = closed = 0
-    lost = False
-
-    def __init__(self, *_: Any) -> None:
-        type(self).opened += 1
-        self.client = self
-
-    def latest(self, lanes: list[Any]) -> dict[Any, int]:
-        if self.lost:
-            raise UsageError("no broker")
-        return dict.fromkeys(lanes, 10)
-
-    def close(self) -> None:
-        type(self).closed += 1
-
-
-def test_lag_is_asked_of_one_client_until_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "Admin", Counted)
-    monkeypatch.setattr(runs.sources, "offsets_of", lambda *_: {("t", 0): 4, ("t", 1): 12})
-    source = SimpleNamespace(kind="kafka", kafka={})
-    lag = runs.Lag(SimpleNamespace(  # type: ignore[arg-type]
-        job=SimpleNamespace(source=source), state=SimpleNamespace(batch=0),
-        spark=SimpleNamespace(_jvm=None), spark_checkpoint=None,
-    ))  # fmt: skip
-
-    assert [6, 6, 6] == [lag.now() for _ in range(3)]
-    assert (1, 0) == (Counted.opened, Counted.closed)
-    monkeypatch.setattr(Counted, "lost", True)
-    assert [None, None] == [lag.now() for _ in range(2)]
-    monkeypatch.setattr(Counted, "lost", False)
-    assert 6 == lag.now()
-    lag.close()
-    lag.close()
-    assert Counted.opened == Counted.closed

@@ -23,9 +23,10 @@ from headgate.files import Split, expand, read
 from headgate.formats import MODULES, decoder, load
 from headgate.pipeline.check import checked, described
 from headgate.pipeline.dead_letters import Store
+from headgate.pipeline.engine import Engine
 from headgate.pipeline.headers import ID_HEADER
 from headgate.pipeline.load import job_of, load_job
-from headgate.pipeline.run import run
+from headgate.pipeline.run import Lag, run
 from headgate.pipeline.status import Status
 from headgate.pipeline.status import read as read_status
 
@@ -183,6 +184,31 @@ def test_status_lag_and_metrics_tell_what_is_there(
     with pytest.raises(UsageError):
         job_of(source, (sink,), {**told, "pipeline.metrics": "nowhere"})
     assert job.metrics is not None
+
+
+def test_lag_is_asked_of_one_client_until_it_fails(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("one-client", 2)
+    changes = [(None, canal(), n % 2, None) for n in range(10)]
+    broker.produce(topic, changes)
+    source, sink = uri(broker, topic), uri(broker, "one-client-out", protocol="maxwell")
+    once(spark, tmp_path, source, sink)
+    told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t"}
+    lag = Lag(Engine(spark, job_of(source, (sink,), told)))
+
+    assert 0 == lag.now()
+    client = lag.admin
+    broker.produce(topic, changes)
+    assert 10 == lag.now()
+    assert client is not None
+    assert client is lag.admin
+    client.client.close()
+    assert lag.now() is None
+    assert 10 == lag.now()
+    assert client is not lag.admin
+    lag.close()
+    lag.close()
 
 
 def test_a_running_job_serves_metrics_takes_replays_and_stops_cleanly(

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.arrow import HEADERS, SOURCE_COLUMNS
+from headgate.arrow import HEADERS, SOURCE_COLUMNS, bounded
 from headgate.errors import UsageError
-from headgate.limits import BATCH_BYTES, BATCH_ROWS
+from headgate.limits import BATCH_ROWS
 from headgate.relaxed_json import messages_in
 from headgate.values import LAST_TIME, YEAR_ONE
 
@@ -205,13 +205,7 @@ def blocks_between(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
 def batched(parts: Iterable[pa.Array]) -> Iterator[pa.RecordBatch]:
     """Messages as batches of one column, bounded in rows and bytes; blank lines are no messages."""
     for part in parts:
-        found = without_blanks(part)
-        for start in range(0, len(found), BATCH_ROWS):
-            some = found.slice(start, BATCH_ROWS)
-            if some.nbytes < BATCH_BYTES:
-                yield _values(some)
-            else:
-                yield from by_bytes(some)
+        yield from bounded(pa.record_batch([without_blanks(part)], names=["value"]))
 
 
 def lines_of(block: bytes) -> pa.Array:
@@ -235,21 +229,6 @@ def without_blanks(lines: pa.Array) -> pa.Array:
         found = [line for line in lines.to_pylist() if not line.isspace()]
         return pa.array(found, pa.binary())
     return lines
-
-
-def by_bytes(found: pa.Array) -> Iterator[pa.RecordBatch]:
-    """Large messages, few at a time."""
-    start = size = 0
-    for at, length in enumerate(pc.binary_length(found).to_pylist()):
-        if size and size + length > BATCH_BYTES:
-            yield _values(found.slice(start, at - start))
-            start, size = at, 0
-        size += length
-    yield _values(found.slice(start))
-
-
-def _values(found: pa.Array) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([found], names=["value"])
 
 
 def _parquet(path: str) -> Iterator[pa.RecordBatch]:

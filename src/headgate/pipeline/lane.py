@@ -32,6 +32,7 @@ from headgate.pipeline.selection import Selection, SelectionError
 from headgate.pipeline.short_cut import ShortCut, Taken, counted, most_bytes
 from headgate.pipeline.storage import Storage
 from headgate.spark import fast_worker
+from headgate.splice.convert import in_rows
 
 AN_HOUR = 3_600_000_000
 KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
@@ -592,7 +593,7 @@ class LanePass:
                 first = step_rows(sink, self.at, len(rows), **spliced)
                 own = [e.row for e, o in zip(entries, outcomes) for _ in o.records]
                 others = message_rows(sink, self.at, records, names, headers)
-                yield from in_rows(first, rows, others, beside.taken.rows[own])
+                yield in_rows(first, rows, others, beside.taken.rows[own])
                 return
         for part in parts([len(r.key or b"") + len(r.value or b"") for r in records]):
             yield message_rows(sink, self.at, records[part], names[part], headers[part])
@@ -732,18 +733,6 @@ def step_rows(sink: int, step: int, rows: int, **columns: Any) -> pa.RecordBatch
         step=pa.array(np.full(rows, step, np.int32)),
         **columns,
     )
-
-
-def in_rows(
-    first: pa.RecordBatch, first_rows: Any, second: pa.RecordBatch, second_rows: Any
-) -> Iterator[pa.RecordBatch]:
-    """Two parts of a batch in the order of the rows that they come of."""
-    if not second.num_rows:
-        yield first
-        return
-    order = np.argsort(np.concatenate([first_rows, second_rows]), kind="stable")
-    both = pa.Table.from_batches([first, second]).combine_chunks()
-    yield from both.take(pa.array(order)).combine_chunks().to_batches()
 
 
 def work_rows(**columns: Any) -> pa.RecordBatch:

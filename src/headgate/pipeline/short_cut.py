@@ -48,19 +48,13 @@ class Taken:
     """A batch, taken apart: what was spliced, and the events of the rest."""
 
     spliced: Spliced
-    templates: list[Template]
-    """Of all that may be in `spliced.templates`."""
+    met: list[tuple[Template, int]]
+    """The templates of what was spliced, and how often."""
     rows: Any
     """The numbers of the rows that were not spliced."""
     rest: pa.RecordBatch
     events: list[Event]
     counts: list[int]
-
-    def each(self) -> list[tuple[Template, int]]:
-        """The templates that were met, and how often."""
-        found = self.spliced.templates
-        numbers, counts = np.unique(found[found >= 0], return_counts=True)
-        return [(self.templates[n], int(count)) for n, count in zip(numbers, counts)]
 
     def newest(self, until: int) -> int:
         """The newest time of a change, of those not beyond a limit."""
@@ -191,14 +185,14 @@ class ShortCut:
         rows = np.flatnonzero(spliced.templates < 0)
         rest = messages.take(pa.array(rows))
         events, counts = decode_columns(rest, self.decode, self.limit)
-        taken = Taken(spliced, self.splicer.program.templates, rows, rest, events, counts)  # type: ignore[arg-type]
-        timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in taken.each())
+        met = self.splicer.program.met(spliced)
+        timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in met)
         if any(event.format == "debezium-smt" for event in events):
             self.possible = False  # whether a tombstone was written hangs on the row before it
             return None
         if timeless or any(event.kind in LONG_WAY for event in events):
             return None
-        return taken
+        return Taken(spliced, met, rows, rest, events, counts)
 
     def too_large(self, spliced: Spliced) -> bool:
         """Whether any message is larger than a sink takes."""
@@ -212,7 +206,7 @@ def counted(taken: Taken) -> tuple[Counter[Any], Counter[tuple[str, ...]]]:
     """Changes by database, table and operation; and what was lost, by sink."""
     changes: Counter[Any] = Counter()
     lost: Counter[tuple[str, ...]] = Counter()
-    for template, count in taken.each():
+    for template, count in taken.met:
         ((op, database, table),) = template.answer.about
         changes[database, table, op] += count
         for codes in template.answer.lost:

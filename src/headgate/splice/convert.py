@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from headgate.arrow import decode_columns, most_bytes_of
@@ -74,8 +75,6 @@ class Converter:
         """Splice a batch as far as possible, and decode the rest."""
         spliced = self.spliced(batch)
         if spliced is not None:
-            import numpy as np
-
             rows = np.flatnonzero(spliced.templates < 0)
             rest = batch.take(pa.array(rows))
             events, counts = decode_columns(rest, self.decode, self.most)
@@ -126,16 +125,11 @@ class Converter:
 
     def losses(self, spliced: Spliced) -> Counter[str]:
         """What was lost in splicing, counted."""
-        import numpy as np
-
         lost: Counter[str] = Counter()
-        numbers, counts = np.unique(spliced.templates[spliced.templates >= 0], return_counts=True)
-        templates = self.splicer.program.templates if self.splicer else []
-        for number, count in zip(numbers, counts):
-            template = templates[number]
-            for codes in template.answer.lost if template else ():
+        for template, count in self.splicer.program.met(spliced) if self.splicer else ():
+            for codes in template.answer.lost:
                 for code in codes:
-                    lost[code] += int(count)
+                    lost[code] += count
         return lost
 
     def records(self, halves: Halves, outcomes: Iterable[Encoded]) -> pa.RecordBatch:
@@ -145,18 +139,28 @@ class Converter:
         first = spliced_records(halves.spliced)
         if not halves.events:
             return first
-        import numpy as np
-
         outcomes = list(outcomes)
         second = record_batch(self.encoder, halves.events, outcomes)
-        if not second.num_rows:
-            return first
         per_event = np.repeat(halves.rows, halves.counts)
         rows = np.repeat(per_event, [len(outcome.records) for outcome in outcomes])
-        order = np.argsort(np.concatenate([halves.spliced.rows, rows]), kind="stable")
-        both = pa.Table.from_batches([first, second]).combine_chunks().take(pa.array(order))
-        (found,) = both.combine_chunks().to_batches()
-        return found
+        return in_rows(first, halves.spliced.rows, second, rows)
+
+
+def in_rows(
+    first: pa.RecordBatch, first_rows: Any, second: pa.RecordBatch, second_rows: Any
+) -> pa.RecordBatch:
+    """Two parts of a batch in the order of the rows that they come of.
+
+    >>> parts = [pa.record_batch({"value": values}) for values in (["a", "c"], ["b"])]
+    >>> in_rows(parts[0], [0, 2], parts[1], [1]).column("value").to_pylist()
+    ['a', 'b', 'c']
+    """
+    if not second.num_rows:
+        return first
+    order = np.argsort(np.concatenate([first_rows, second_rows]), kind="stable")
+    both = pa.Table.from_batches([first, second]).combine_chunks().take(pa.array(order))
+    (found,) = both.combine_chunks().to_batches()
+    return found
 
 
 MOST_SPLICERS = 8

@@ -147,6 +147,13 @@ class Program:
             template.time_leaf, template.time_factor, int(SEPARATOR in template.text),
         )  # fmt: skip
 
+    def met(self, spliced: Spliced) -> list[tuple[Template, int]]:
+        """The templates that rows were of, and how many of each."""
+        found = spliced.templates[spliced.templates >= 0]
+        numbers, counts = np.unique(found, return_counts=True)
+        known = ((self.templates[n], int(count)) for n, count in zip(numbers, counts))
+        return [(template, count) for template, count in known if template is not None]
+
     def build(self) -> None:
         """Make the arrays of the loop."""
         self.columns = columns_of(self.made)
