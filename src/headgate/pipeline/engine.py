@@ -24,13 +24,12 @@ from headgate.event import Event, Record
 from headgate.formats import load
 from headgate.options import names
 from headgate.pipeline import conditions, sources
-from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE, WITH_ID
+from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
 from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Admin, Topics
 from headgate.pipeline.kafka_options import REQUEST_SIZE
 from headgate.pipeline.lane import (
-    LETTER_COLUMNS,
     WORK_SCHEMA,
     Found,
     Knowledge,
@@ -38,7 +37,8 @@ from headgate.pipeline.lane import (
     Tally,
     passing,
 )
-from headgate.pipeline.sinks import RECORD_COLUMNS, FileWriter, Writer, writer
+from headgate.pipeline.packs import unpacked
+from headgate.pipeline.sinks import FileWriter, Writer, writer
 from headgate.pipeline.state import State, States
 from headgate.pipeline.storage import Storage
 
@@ -191,7 +191,8 @@ class Engine:
         state: State,
     ) -> None:
         """A sink's messages in parts that are written one after the other: DDL is a barrier."""
-        rows = work.where(F.col("sink") == sink).withColumn("headers", F.expr(WITH_ID))
+        rows = work.where(F.col("sink") == sink)
+        with_headers = any(tally.headers for tally in tallies)
         steps = {step for tally in tallies for step in tally.steps}
         parts.topics.update(t for tally in tallies for t in tally.topics[sink])
         encoder = self.encoder(sink, state)
@@ -201,7 +202,7 @@ class Engine:
                 self.add_records(parts, waiting)
                 waiting = []
                 chosen = rows.where(F.col("step") == step) if ddl else rows
-                parts.frames.append(chosen.select(*RECORD_COLUMNS))
+                parts.frames.append(unpacked(chosen, with_headers))
             if step < len(ddl):
                 waiting += self.encoded(encoder, ddl[step])
         self.add_records(parts, waiting)
@@ -328,8 +329,8 @@ def tallies_of(work: DataFrame) -> list[Tally]:
 
 def letters_of(work: DataFrame) -> DataFrame:
     """The dead letters of a pass."""
-    letters = work.where("code IS NOT NULL").withColumn("headers", F.expr(FROM_TEXT))
-    return letters.select(*LETTER_COLUMNS)
+    letters = work.where("letter IS NOT NULL").select("letter.*")
+    return letters.withColumn("headers", F.expr(FROM_TEXT))
 
 
 def scheduled(found: list[Found]) -> tuple[Found, ...]:

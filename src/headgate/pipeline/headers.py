@@ -18,15 +18,6 @@ TYPE = "array<struct<key: string, value: binary>>"
 TO_TEXT = "CASE WHEN size(headers) > 0 THEN to_json(headers) END"
 """Spark's expression for headers as text."""
 FROM_TEXT = f"from_json(headers, '{TYPE}')"
-WITH_ID = f"""
-    CASE WHEN id IS NULL THEN {FROM_TEXT}
-         WHEN headers IS NULL
-         THEN array(named_struct('key', '{ID_HEADER}', 'value', CAST(id AS BINARY)))
-         ELSE concat({FROM_TEXT},
-                     array(named_struct('key', '{ID_HEADER}', 'value', CAST(id AS BINARY))))
-    END
-"""
-"""Spark's expression for the headers of a message, its name at the end."""
 
 
 class _Header(msgspec.Struct):

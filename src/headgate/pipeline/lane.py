@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +27,7 @@ from headgate.pipeline.headers import ID_HEADER, from_text, to_text
 from headgate.pipeline.identity import comes_before, identity, placed_identity
 from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.ledger import Ledger
+from headgate.pipeline.packs import PACK_SCHEMA, flat_rows, packs
 from headgate.pipeline.selection import Selection, SelectionError
 from headgate.pipeline.short_cut import ShortCut, Taken, counted, most_bytes
 from headgate.pipeline.storage import Storage
@@ -41,21 +41,13 @@ MESSAGE_SCHEMA = pa.schema(
     [*SOURCE_COLUMNS.items(), ("headers", pa.string()), ("place", pa.string())]
 )
 """Kafka's columns, headers as text; `place` is the file and line where there are no coordinates."""
-LETTER_COLUMNS = (*MESSAGE_SCHEMA.names, "code", "message", "table")
-"""A dead letter: the message as it was, in Kafka's columns, why, and of which table it seems."""
-WORK_SCHEMA = pa.schema(
-    [
-        ("sink", pa.int32()),
-        ("step", pa.int32()),
-        ("id", pa.string()),
-        *MESSAGE_SCHEMA,
-        ("code", pa.string()),
-        ("message", pa.string()),
-        ("table", pa.string()),
-        ("tally", pa.binary()),
-    ]
+LETTER = pa.struct(
+    [*MESSAGE_SCHEMA, ("code", pa.string()), ("message", pa.string()), ("table", pa.string())]
 )
-"""A row is a message for a sink, a dead letter (it has a code), or at a lane's end its tally."""
+"""A dead letter: the message as it was, in Kafka's columns, why, and of which table it seems."""
+LETTER_COLUMNS = tuple(field.name for field in LETTER)
+WORK_SCHEMA = pa.schema([*PACK_SCHEMA, ("letter", LETTER), ("tally", pa.binary())])
+"""A row is messages for a sink, a dead letter, or at a lane's end its tally."""
 
 Lane = tuple[str | None, int | None]
 Named = tuple[list[Record], list[str], list["str | None"]]
@@ -102,6 +94,8 @@ class Tally(msgspec.Struct):
     dropped_key: bytes | None = None
     """The key of a delete that was a repeat, if it came last: its tombstone is one too."""
     steps: list[int] = []
+    headers: bool = False
+    """Whether any message has more headers than its id."""
     signatures: list[tuple[int, str]] = []
     """Types of a row condition's columns that the pass had no expression for."""
 
@@ -569,8 +563,8 @@ class LanePass:
         for part in parts(
             [len(each["key"] or b"") + len(each["value"] or b"") for each in letters]
         ):
-            columns = {name: [each[name] for each in letters[part]] for name in LETTER_COLUMNS}
-            yield work_rows(**columns)
+            found = [{name: each[name] for name in LETTER_COLUMNS} for each in letters[part]]
+            yield work_rows(letter=pa.array(found, LETTER))
 
     def messages(
         self, sink: int, entries: list[Entry], outcomes: list[Encoded], beside: Beside | None
@@ -586,17 +580,20 @@ class LanePass:
         else:
             records, names, headers = self.packed(encoder, entries, outcomes)
         self.topics[sink].update({r.topic for r in records if r.topic is not None})
+        self.tally.headers |= any(headers)
         if beside is not None:
             rows, spliced = beside.taken.messages(sink, beside.names)
             self.topics[sink].update(pc.unique(spliced["topic"].drop_null()).to_pylist())
             if len(rows):
-                first = step_rows(sink, self.at, len(rows), **spliced)
+                first = flat_rows(len(rows), **spliced)
                 own = [e.row for e, o in zip(entries, outcomes) for _ in o.records]
-                others = message_rows(sink, self.at, records, names, headers)
-                yield in_rows(first, rows, others, beside.taken.rows[own])
+                others = message_rows(records, names, headers)
+                found = in_rows(first, rows, others, beside.taken.rows[own])
+                yield work_rows(**packs(sink, self.at, found))
                 return
         for part in parts([len(r.key or b"") + len(r.value or b"") for r in records]):
-            yield message_rows(sink, self.at, records[part], names[part], headers[part])
+            found = message_rows(records[part], names[part], headers[part])
+            yield work_rows(**packs(sink, self.at, found))
 
     def named(self, entries: list[Entry], outcomes: list[Encoded]) -> Named:
         """Messages with what they are known by, and the headers that came or are the format's."""
@@ -710,28 +707,17 @@ def parts(sizes: list[int]) -> Iterator[slice]:
 
 
 def message_rows(
-    sink: int, step: int, records: list[Record], names: list[str], headers: list[str | None]
+    records: list[Record], names: list[str], headers: list[str | None]
 ) -> pa.RecordBatch:
-    """Rows of the work schema: messages for a sink."""
-    return step_rows(
-        sink,
-        step,
+    """Messages for a sink, with what they are known by and their headers as text."""
+    return flat_rows(
         len(records),
-        id=pa.array(names, pa.string()),
         key=pa.array([r.key for r in records], pa.binary()),
         value=pa.array([r.value for r in records], pa.binary()),
+        id=pa.array(names, pa.string()),
         partition=pa.array([r.partition for r in records], pa.int32()),
         topic=pa.array([r.topic for r in records], pa.string()),
-        headers=pa.array(headers, pa.string()) if any(headers) else None,
-    )
-
-
-def step_rows(sink: int, step: int, rows: int, **columns: Any) -> pa.RecordBatch:
-    """Rows of the work schema that are for a sink."""
-    return work_rows(
-        sink=pa.array(np.full(rows, sink, np.int32)),
-        step=pa.array(np.full(rows, step, np.int32)),
-        **columns,
+        headers=pa.array(headers, pa.string()),
     )
 
 

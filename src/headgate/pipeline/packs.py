@@ -1,0 +1,145 @@
+"""A pass's messages on their way to the sinks: many of them in one row of Spark's.
+
+Spark takes a row from a worker, holds it, looks at it for tallies and reads it again: that costs
+more than the bytes in it. So the bytes of many messages lie one behind the other in one row, with
+where each begins, and Spark's own expressions take them apart when they are written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from headgate.pipeline.headers import FROM_TEXT, ID_HEADER
+
+PACK_BYTES = 256 * 1024
+"""Half of what Java's collector takes for a large object where the heap is a gigabyte."""
+FLAT_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("id", pa.string()),
+        ("partition", pa.int32()),
+        ("topic", pa.string()),
+        ("headers", pa.string()),
+    ]
+)
+"""A message for a sink. The id is what it is known by; headers are as text, without the id."""
+_NUMBERS = pa.list_(pa.int32())
+_TEXTS = pa.list_(pa.string())
+_BYTES = ("key", "value", "id")
+PACK_SCHEMA = pa.schema(
+    [
+        ("sink", pa.int32()),
+        ("step", pa.int32()),
+        *((f"{name}_bytes", pa.binary()) for name in _BYTES),
+        *((f"{name}_at", _NUMBERS) for name in _BYTES),
+        *((f"{name}_size", _NUMBERS) for name in _BYTES),
+        ("partitions", _NUMBERS),
+        ("topics", _TEXTS),
+        ("topic_at", _NUMBERS),
+        ("carried", _TEXTS),
+    ]
+)
+"""Messages of one step for one sink. A column is null where it is so in every message."""
+
+
+def flat_rows(rows: int, **columns: pa.Array) -> pa.RecordBatch:
+    """Messages; the columns that are not given are null."""
+    arrays = [columns.get(f.name, pa.nulls(rows, f.type)) for f in FLAT_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=FLAT_SCHEMA)
+
+
+def packs(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Messages, in packs: the columns of PACK_SCHEMA.
+
+    >>> flat = flat_rows(2, value=pa.array([b"ab", None]), topic=pa.array(["t", "t"]))
+    >>> found = packs(0, 1, flat)
+    >>> [found[name].to_pylist() for name in ("value_bytes", "value_at", "value_size", "topics")]
+    [[b'ab'], [[1, 3]], [[2, None]], [['t']]]
+    """
+    starts, sizes = {}, {}
+    for name in _BYTES:
+        starts[name] = places(flat.column(name))
+        sizes[name] = np.diff(starts[name])
+    cuts = cut((starts["value"] - starts["value"][0]) + (starts["key"] - starts["key"][0]))
+    per_row = np.repeat(cuts[:-1], np.diff(cuts))
+    count = len(cuts) - 1
+    found = {
+        "sink": pa.array(np.full(count, sink, np.int32)),
+        "step": pa.array(np.full(count, step, np.int32)),
+    }
+    lists = pa.array(cuts)
+    for name in _BYTES:
+        column, at = flat.column(name), starts[name]
+        buffers = [None, pa.py_buffer(at[cuts]), column.buffers()[2]]
+        found[f"{name}_bytes"] = pa.Array.from_buffers(pa.binary(), count, buffers)
+        first = at[:-1] - at[per_row] + np.int32(1)
+        found[f"{name}_at"] = pa.ListArray.from_arrays(lists, pa.array(first))
+        missing = pc.is_null(column).to_numpy(zero_copy_only=False) if column.null_count else None
+        size = pa.array(sizes[name], mask=missing)
+        found[f"{name}_size"] = pa.ListArray.from_arrays(lists, size)
+    for name, given in (
+        ("partitions", flat.column("partition")),
+        ("carried", flat.column("headers")),
+    ):
+        if given.null_count < len(given):
+            found[name] = pa.ListArray.from_arrays(lists, given)
+    topics = flat.column("topic").dictionary_encode()
+    found["topics"] = pa.array([topics.dictionary.to_pylist()] * count, _TEXTS)
+    found["topic_at"] = pa.ListArray.from_arrays(lists, topics.indices)
+    return found
+
+
+def places(column: pa.Array) -> Any:
+    """Where in its buffer each value of a column begins, and where the last one ends."""
+    offsets = column.buffers()[1]
+    if offsets is None or not len(column):
+        return np.zeros(len(column) + 1, np.int32)
+    return np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+
+
+def cut(starts: Any) -> Any:
+    """Where packs begin, given where messages begin and the last one ends; and the end.
+
+    >>> cut(np.array([0, PACK_BYTES, PACK_BYTES + 1, 2 * PACK_BYTES])).tolist()
+    [0, 1, 3]
+    """
+    number = starts[:-1] // PACK_BYTES
+    changes = np.flatnonzero(number[1:] != number[:-1]) + 1
+    return np.concatenate([[0], changes, [len(number)]]).astype(np.int32)
+
+
+def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
+    """The messages of packs in their order, in the columns that a sink takes.
+
+    `with_headers` says whether any has more headers than its id: to read them is dear.
+    """
+    packed = [name for name in PACK_SCHEMA.names if name not in ("sink", "step", "value_at")]
+    each = work.select(*packed, F.posexplode("value_at").alias("n", "value_start"))
+    named = F.array(F.struct(F.lit(ID_HEADER).alias("key"), piece("id").alias("value")))
+    headers = named
+    if with_headers:
+        each = each.withColumn("headers", F.get("carried", F.col("n")))
+        more = F.concat(F.expr(FROM_TEXT), named)
+        headers = F.when(F.col("headers").isNull(), named).otherwise(more)
+    return each.select(
+        piece("key").alias("key"),
+        F.substring("value_bytes", F.col("value_start"), F.get("value_size", F.col("n"))).alias(
+            "value"
+        ),
+        F.get("partitions", F.col("n")).alias("partition"),
+        F.get("topics", F.get("topic_at", F.col("n"))).alias("topic"),
+        headers.alias("headers"),
+    )
+
+
+def piece(name: str) -> Column:
+    """The bytes of one message's column."""
+    n = F.col("n")
+    return F.substring(f"{name}_bytes", F.get(f"{name}_at", n), F.get(f"{name}_size", n))
