@@ -83,10 +83,10 @@ def most_bytes_of(options: Mapping[str, Any]) -> int:
     return MAX_MESSAGE_BYTES
 
 
-def bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Slice a batch so that no part holds many rows, or much more than BATCH_BYTES of messages."""
-    for start in range(0, batch.num_rows, BATCH_ROWS):
-        part = batch.slice(start, BATCH_ROWS)
+def bounded(batch: pa.RecordBatch, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """Slice a batch so that no part holds more rows, or much more than BATCH_BYTES of messages."""
+    for start in range(0, batch.num_rows, rows):
+        part = batch.slice(start, rows)
         if part.nbytes <= BATCH_BYTES:
             yield part
         else:

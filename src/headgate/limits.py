@@ -15,6 +15,9 @@ MAX_PLAIN_EXPONENT = 5_000
 BATCH_ROWS = 2_000
 """Messages decoded at a time: few enough to stay in the processor's cache."""
 
+SPLICED_ROWS = 10_000
+"""Messages spliced at a time: as many as Spark hands over, as each time costs a millisecond."""
+
 BATCH_BYTES = 32 * 1024 * 1024
 """Bytes of messages after which an Arrow batch of events is handed on."""
 

@@ -22,7 +22,7 @@ from headgate.arrow import SOURCE_COLUMNS, bounded, decode_columns, most_bytes_o
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.event import Event, Record
 from headgate.formats import decoder
-from headgate.limits import BATCH_BYTES
+from headgate.limits import BATCH_BYTES, SPLICED_ROWS
 from headgate.pipeline.headers import ID_HEADER, from_text, to_text
 from headgate.pipeline.identity import comes_before, identity, placed_identity
 from headgate.pipeline.job import Job, Sink
@@ -128,7 +128,7 @@ def passing(
         with fast_worker():
             worker = Worker(job, knowledge)
             for batch in batches:
-                for part in bounded(batch):
+                for part in bounded(batch, SPLICED_ROWS):
                     for lane, messages in by_lane(part):
                         yield from worker.take(lane, messages)
             yield from worker.finish()
@@ -234,14 +234,25 @@ class LanePass:
 
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages that follow those before."""
-        worker = self.worker
         self.tally.messages += messages.num_rows
         taken = self.short_cut(messages)
-        if taken is None:
-            events, counts = decode_columns(messages, worker.decode, worker.limit)
-        else:
-            names = self.names(messages)
-            events, counts, messages = taken.events, taken.counts, taken.rest
+        if taken is not None:
+            beside = Beside(taken, self.names(messages))
+            yield from self.process(taken.events, taken.counts, taken.rest, beside)
+            return
+        worker = self.worker
+        for part in bounded(messages):
+            events, counts = decode_columns(part, worker.decode, worker.limit)
+            yield from self.process(events, counts, part)
+
+    def process(
+        self,
+        events: list[Event],
+        counts: Sequence[int],
+        messages: pa.RecordBatch,
+        beside: Beside | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Process the events of messages; `beside` has what was spliced of others among them."""
         self.batches.append(messages)
         headers = messages.column("headers")
         self.headers.append(None if headers.null_count == len(headers) else headers.to_pylist())
@@ -249,10 +260,7 @@ class LanePass:
         if self.sorted:
             self.held += entries
             return
-        if taken is None:
-            yield from self.emit(entries)
-        else:
-            yield from self.emit(entries, Beside(taken, names))
+        yield from self.emit(entries, beside)
         self.batches[-1] = self.headers[-1] = None  # not needed again
 
     def short_cut(self, messages: pa.RecordBatch) -> Taken | None:
