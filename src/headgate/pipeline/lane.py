@@ -37,10 +37,10 @@ from headgate.splice.convert import in_rows
 AN_HOUR = 3_600_000_000
 KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
 """What is said of a change by a row condition (conditions.py); else a dead letter's reason."""
-MESSAGE_SCHEMA = pa.schema(
-    [*SOURCE_COLUMNS.items(), ("headers", pa.string()), ("place", pa.string())]
-)
-"""Kafka's columns, headers as text; `place` is the file and line where there are no coordinates."""
+KAFKA_SCHEMA = pa.schema([*SOURCE_COLUMNS.items(), ("headers", pa.string())])
+"""Kafka's columns, headers as text."""
+MESSAGE_SCHEMA = pa.schema([*KAFKA_SCHEMA, ("place", pa.string())])
+"""Of a file: `place` is the file and line where there are no coordinates."""
 LETTER = pa.struct(
     [*MESSAGE_SCHEMA, ("code", pa.string()), ("message", pa.string()), ("table", pa.string())]
 )
@@ -130,7 +130,8 @@ def passing(
             for batch in batches:
                 for part in bounded(batch, SPLICED_ROWS):
                     for lane, messages in by_lane(part):
-                        yield from worker.take(lane, messages)
+                        if lane[1] is not None or knowledge.by_place:  # else they are paths
+                            yield from worker.take(lane, messages)
             yield from worker.finish()
 
     return run
@@ -370,9 +371,8 @@ class LanePass:
 
     def places(self, messages: pa.RecordBatch) -> list[str]:
         """What changes without a place in the source's log are known by: their place in Kafka."""
-        places = messages.column("place")
-        if places.null_count == 0:
-            return list(places.to_pylist())
+        if "place" in messages.schema.names and messages.column("place").null_count == 0:
+            return list(messages.column("place").to_pylist())
         return list(self.names(messages).to_pylist())
 
     def verdicts(self, messages: pa.RecordBatch) -> list[Iterator[str]] | None:
@@ -571,7 +571,7 @@ class LanePass:
         for part in parts(
             [len(each["key"] or b"") + len(each["value"] or b"") for each in letters]
         ):
-            found = [{name: each[name] for name in LETTER_COLUMNS} for each in letters[part]]
+            found = [{name: each.get(name) for name in LETTER_COLUMNS} for each in letters[part]]
             yield work_rows(letter=pa.array(found, LETTER))
 
     def messages(

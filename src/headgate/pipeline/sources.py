@@ -20,39 +20,31 @@ from headgate.limits import BATCH_ROWS
 from headgate.pipeline import headers
 from headgate.pipeline.job import Source
 from headgate.pipeline.kafka_options import READING
-from headgate.pipeline.lane import MESSAGE_SCHEMA, Lane
+from headgate.pipeline.lane import KAFKA_SCHEMA, MESSAGE_SCHEMA, Lane
 from headgate.pipeline.storage import Storage
 
-NAMES = MESSAGE_SCHEMA.names
 INBOX = "inbox"
 """The folder of a job's state from which dead letters come back."""
 
 
 def stream(spark: SparkSession, source: Source, inbox: str, limit: int | None) -> DataFrame:
-    """The messages of a source, or the files that hold them, as a stream; and those of the inbox.
+    """The messages of Kafka as a stream, or the files of a directory; and those of the inbox.
 
-    A row of Kafka's is a message. A row of a directory is a file, whose messages `messages` reads.
+    A row of Kafka's is a message; one of a file is its path, and `messages` reads what is in it.
+    Among messages a path is the value of a row without a partition: columns of its own would be
+    carried along with every message.
     """
-    again = files(spark, inbox, None, cleanSource="delete").select(
-        *(F.lit(None).cast(f.dataType).alias(f.name) for f in from_arrow_schema(MESSAGE_SCHEMA)),
-        F.lit(True).alias("inbox"), "path", "modified",
-    )  # fmt: skip
-    if source.kind == "kafka":
-        first = kafka(spark, source, limit).select(
-            *NAMES[:-2],
-            F.expr(headers.TO_TEXT).alias("headers"),
-            F.lit(None).cast("string").alias("place"),
-            F.lit(False).alias("inbox"),
-            F.lit(None).cast("string").alias("path"),
-            F.lit(None).cast("timestamp").alias("modified"),
+    again = files(spark, inbox, None, cleanSource="delete")
+    if source.kind != "kafka":
+        first = files(spark, source.path or "", limit)
+        return first.select("*", F.lit(False).alias("inbox")).union(
+            again.select("*", F.lit(True).alias("inbox"))
         )
-    else:
-        first = files(spark, source.path or "", limit).select(
-            *(F.lit(None).cast(f.dataType).alias(f.name)
-              for f in from_arrow_schema(MESSAGE_SCHEMA)),
-            F.lit(False).alias("inbox"), "path", "modified",
-        )  # fmt: skip
-    return first.union(again)
+    given = {"value": F.col("path").cast("binary"), "timestamp": F.col("modified")}
+    fields = from_arrow_schema(KAFKA_SCHEMA).fields
+    paths = [given.get(f.name, F.lit(None).cast(f.dataType)).alias(f.name) for f in fields]
+    told = kafka(spark, source, limit).withColumn("headers", F.expr(headers.TO_TEXT))
+    return told.select(*KAFKA_SCHEMA.names).union(again.select(*paths))
 
 
 def kafka(spark: SparkSession, source: Source, limit: int | None) -> DataFrame:
@@ -133,9 +125,14 @@ def files(spark: SparkSession, path: str, limit: int | None, **options: str) -> 
 
 def messages(batch: DataFrame, source: Source, inbox: bool) -> DataFrame | None:
     """The messages of a batch, lane by lane in order; None if there are none."""
-    if source.kind == "kafka" and not inbox:
-        return batch.where("NOT inbox").select(*NAMES)
-    chosen = batch.where("inbox" if inbox else "NOT inbox").select("path", "modified")
+    if source.kind == "kafka":
+        if not inbox:
+            return batch  # a pass leaves the paths among them alone
+        chosen = batch.where("partition IS NULL").selectExpr(
+            "CAST(value AS STRING) AS path", "timestamp AS modified"
+        )
+    else:
+        chosen = batch.where("inbox" if inbox else "NOT inbox").select("path", "modified")
     paths = [local(row.path) for row in sorted(chosen.collect(), key=lambda r: (r[1], r[0]))]
     parts = [split for path in paths for split in splits(path)]
     if not parts:
@@ -156,7 +153,9 @@ def messages(batch: DataFrame, source: Source, inbox: bool) -> DataFrame | None:
     spark = batch.sparkSession
     read_all = over_splits(spark, len(parts), one, from_arrow_schema(schema))
     lanes = read_all.repartition("topic", "partition")
-    return lanes.sortWithinPartitions("topic", "partition", "offset", "part", "at").select(*NAMES)
+    return lanes.sortWithinPartitions("topic", "partition", "offset", "part", "at").select(
+        *MESSAGE_SCHEMA.names
+    )
 
 
 def letters_in(split: Split) -> Iterator[pa.RecordBatch]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
 
 LITERAL, COPY, TRIM, POINT, EPOCH, DAYS, ISO, DECIMAL64 = range(8)
 """How a piece of output is made; see `write`."""
@@ -25,18 +23,6 @@ NEW, SLOW = -1, -2
 
 QUOTE, BACKSLASH, COLON, COMMA = 34, 92, 58, 44
 MINUS, DOT, ZERO, NINE = 45, 46, 48, 57
-
-
-def pattern(text: bytes) -> tuple[Any, Any]:
-    """Eight bytes and their room, for `is_like`."""
-    room = bytes(127 - 9 if byte == ZERO else 127 for byte in text)
-    return tuple(np.uint64(int.from_bytes(each, "little")) for each in (text, room))
-
-
-DIGITS, DIGITS_ROOM = pattern(b"00000000")
-YEAR_MONTH, YEAR_MONTH_ROOM = pattern(b"0000-00-")
-SHORT_DATE, SHORT_DATE_ROOM = pattern(b"00-00-00")
-CLOCK, CLOCK_ROOM = pattern(b"00:00:00")
 
 
 def compiled(function: Any) -> Any:
@@ -80,27 +66,6 @@ def utf8_end(data, at, end):
     return at + size
 
 
-@intrinsic
-def word(typing_context, address):
-    """The eight bytes at an address as a number, the first of them its lowest."""
-
-    def load(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load(pointer, align=1)
-
-    return types.uint64(types.uintp), load
-
-
-@compiled
-def is_dull(eight):
-    """Whether eight bytes are ASCII without quotes, backslashes and control characters."""
-    ones, tops = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-    quotes, slashes = eight ^ (ones * np.uint64(QUOTE)), eight ^ (ones * np.uint64(BACKSLASH))
-    # A byte less one has its top bit set where it was 0; less 32, where it was a control character.
-    found = (quotes - ones) | (slashes - ones) | (eight - ones * np.uint64(32)) | eight
-    return found & tops == 0
-
-
 @compiled
 def string_end(data, i, end):
     """Where the string that begins at `i` ends; -1 where the codecs have to look at it.
@@ -108,10 +73,6 @@ def string_end(data, i, end):
     It has no escapes but those that every writer has in the same form.
     """
     while i < end:
-        while i + 8 <= end and is_dull(word(data.ctypes.data + i)):
-            i += 8
-        if i == end:
-            return -1
         c = data[i]
         if c == QUOTE:
             return i
@@ -215,30 +176,14 @@ def find(keys, values, h):
 
 
 @compiled
-def is_like(eight, pattern, room):
-    """Whether eight bytes are those of a pattern, but for digits where it has 0.
-
-    `room` has for each byte what it takes to fill seven bits: 127, or 127 - 9 for a digit.
-    """
-    off = eight ^ pattern
-    return ((off + room) | off) & np.uint64(0x8080808080808080) == 0
-
-
-@compiled
 def all_digits(data, at, end):
     """Whether there are digits and nothing else."""
-    if end - at < 8:
-        for i in range(at, end):
-            if not ZERO <= data[i] <= NINE:
-                return False
-        return at < end
-    first = data.ctypes.data
-    i = at
-    while i < end - 8:
-        if not is_like(word(first + i), DIGITS, DIGITS_ROOM):
+    if at >= end:
+        return False
+    for i in range(at, end):
+        if not ZERO <= data[i] <= NINE:
             return False
-        i += 8
-    return is_like(word(first + end - 8), DIGITS, DIGITS_ROOM)
+    return True
 
 
 @compiled
@@ -250,10 +195,12 @@ def two(data, at):
 @compiled
 def is_date(data, at, end):
     """Whether text is a day of the calendar, year 1 to 9999."""
-    first = data.ctypes.data + at
-    if end - at != 10 or not (
-        is_like(word(first), YEAR_MONTH, YEAR_MONTH_ROOM)
-        and is_like(word(first + 2), SHORT_DATE, SHORT_DATE_ROOM)
+    if end - at != 10 or data[at + 4] != MINUS or data[at + 7] != MINUS:
+        return False
+    if not (
+        all_digits(data, at, at + 4)
+        and all_digits(data, at + 5, at + 7)
+        and all_digits(data, at + 8, at + 10)
     ):
         return False
     year = two(data, at) * 100 + two(data, at + 2)
@@ -274,7 +221,13 @@ def is_datetime(data, at, end, digits):
     size = 19 if digits == 0 else 20 + digits
     if end - at != size or data[at + 10] != 32 or not is_date(data, at, at + 10):
         return False
-    if not is_like(word(data.ctypes.data + at + 11), CLOCK, CLOCK_ROOM):
+    if data[at + 13] != COLON or data[at + 16] != COLON:
+        return False
+    if not (
+        all_digits(data, at + 11, at + 13)
+        and all_digits(data, at + 14, at + 16)
+        and all_digits(data, at + 17, at + 19)
+    ):
         return False
     if two(data, at + 11) > 23 or two(data, at + 14) > 59 or two(data, at + 17) > 59:
         return False
@@ -349,12 +302,12 @@ def fits(data, at, end, form, p, q):
                 return False
         return True
     if form == INTEGER:  # of at most p digits; q tells whether it must be positive
-        negative = data[at] == MINUS
-        if size > p or not all_digits(data, at + negative, end):
+        i = number_end(data, at, end)
+        if i != end or size > p:
             return False
-        if data[at + negative] == ZERO:
-            return q == 0 and size == 1
-        return q == 0 or not negative
+        if data[at] == MINUS:
+            return q == 0 and data[at + 1] != ZERO
+        return q == 0 or data[at] != ZERO
     if form == NUMBER:  # of at most q digits, p of them behind the point, or any number of them
         i = number_end(data, at, end)
         if i < 0 or size > q or (data[at] == MINUS and not has_digit(data, at, end)):
