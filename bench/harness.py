@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 import headgate
+from headgate.session import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ROOT / ".cache" / "bench"
@@ -160,10 +161,7 @@ def start_spark(settings: dict[str, str] | None = None) -> SparkSession:
         .appName("headgate bench")
         .config("spark.driver.memory", DRIVER_MEMORY)
         .config("spark.sql.files.maxPartitionBytes", PARTITION)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config(map=settings or {})
+        .config(map={**SETTINGS, **(settings or {})})
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from headgate.pipeline.headers import FROM_TEXT, ID_HEADER
 
@@ -121,25 +120,20 @@ def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
     `with_headers` says whether any has more headers than its id: to read them is dear.
     """
     packed = [name for name in PACK_SCHEMA.names if name not in ("sink", "step", "value_at")]
-    each = work.select(*packed, F.posexplode("value_at").alias("n", "value_start"))
-    named = F.array(F.struct(F.lit(ID_HEADER).alias("key"), piece("id").alias("value")))
-    headers = named
+    each = work.selectExpr(*packed, "posexplode(value_at) AS (n, value_start)")
+    headers = named = f"array(named_struct('key', '{ID_HEADER}', 'value', {piece('id')}))"
     if with_headers:
-        each = each.withColumn("headers", F.get("carried", F.col("n")))
-        more = F.concat(F.expr(FROM_TEXT), named)
-        headers = F.when(F.col("headers").isNull(), named).otherwise(more)
-    return each.select(
-        piece("key").alias("key"),
-        F.substring("value_bytes", F.col("value_start"), F.get("value_size", F.col("n"))).alias(
-            "value"
-        ),
-        F.get("partitions", F.col("n")).alias("partition"),
-        F.get("topics", F.get("topic_at", F.col("n"))).alias("topic"),
-        headers.alias("headers"),
+        each = each.selectExpr("*", "get(carried, n) AS headers")
+        headers = f"CASE WHEN headers IS NULL THEN {named} ELSE concat({FROM_TEXT}, {named}) END"
+    return each.selectExpr(
+        f"{piece('key')} AS key",
+        "substring(value_bytes, value_start, get(value_size, n)) AS value",
+        "get(partitions, n) AS partition",
+        "get(topics, get(topic_at, n)) AS topic",
+        f"{headers} AS headers",
     )
 
 
-def piece(name: str) -> Column:
-    """The bytes of one message's column."""
-    n = F.col("n")
-    return F.substring(f"{name}_bytes", F.get(f"{name}_at", n), F.get(f"{name}_size", n))
+def piece(name: str) -> str:
+    """Spark's expression for the bytes of one message's column."""
+    return f"substring({name}_bytes, get({name}_at, n), get({name}_size, n))"
