@@ -13,7 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from random import Random
 from typing import Any, NamedTuple
 
@@ -51,10 +51,10 @@ NEEDS = {
     DECIMAL64: {INTEGER, NUMBER},
 }
 """The forms of values that an operation can be done with; what it makes of others is nonsense."""
-TABLES = 5
-"""In so many tables, columns treated alike are tried with all values; then with a sample."""
-SAMPLE = 12
-"""How many of the tried values a template is tried with whose columns are all known."""
+TABLES, SAMPLE = 5, 12
+"""In so many tables, columns treated alike are tried with all values; then with so many."""
+MANY_TABLES, FEW = 25, 3
+"""From so many tables on, a template is only tried to see that it is like those of the others."""
 
 
 class Made(NamedTuple):
@@ -336,10 +336,10 @@ class Learner:
             if twins.get(i) not in template.holes
         }
 
-    def is_trusted(self, template: Template) -> bool:
-        """Whether its columns, or those of several tables that are treated alike, were tried."""
-        return all(
-            very in self.tried or self.trusted[alike] >= TABLES
+    def trust(self, template: Template) -> int:
+        """In how many tables columns like each of its own were tried; TABLES if itself was."""
+        return min(
+            max(self.trusted[alike], TABLES * (very in self.tried))
             for alike, very in self.columns(template)
         )
 
@@ -372,18 +372,19 @@ class Learner:
 
     def holds(self, template: Template) -> bool:
         """Whether messages of random and of unusual values come out as the codecs write them."""
+        trust = self.trust(template)
         texts = [template.text]
-        for _ in range(CHECKS):
+        for _ in range(CHECKS if trust < MANY_TABLES else 1):
             texts.append(filled(template.text, template.leaves, self.given(template)))
         random = len(texts)
-        texts += self.unusual(template)
+        texts += self.unusual(template, trust)
         made = trial(template, texts)
         answers = [asked(self.ask, text) for text in texts]
         return all(m is not None for m in made[:random]) and all(
             m is None or agree(m, a, template) for m, a in zip(made, answers)
         )
 
-    def unusual(self, template: Template) -> list[bytes]:
+    def unusual(self, template: Template, trust: int) -> list[bytes]:
         """Messages in which all holes have unusual values at once, each another one."""
         text, leaves, tries = template.text, template.leaves, {}
         for i in template.holes:
@@ -392,14 +393,13 @@ class Learner:
             tries[i] = fitting(own, leaf.number, template.forms[i])
         most = max(map(len, tries.values()))
         start = self.rng.randrange(most)
-        trusted = self.is_trusted(template)
-        if trusted:
-            most = min(most, SAMPLE)
+        if trust >= TABLES:
+            most = min(most, SAMPLE if trust < MANY_TABLES else FEW)
         found = [
             {i: each[(n + 7 * i) % len(each)] for i, each in tries.items()}
             for n in range(start, start + most)
         ]
-        if not trusted:
+        if trust < TABLES:
             found += self.nearly_same(template, tries)
         for given in found:
             for one, other, same in template.pairs:
@@ -437,12 +437,18 @@ def pairs_with(hole: int, pairs: list[tuple[int, int, int]]) -> tuple[int, ...]:
 
 def told(text: bytes, leaf: Leaf, relations: tuple[int, ...], answer: Answer) -> tuple[Any, Any]:
     """What decides how a column's values are treated, and the same with the very column's name."""
-    look = tuple(values.forms(text[leaf.start : leaf.end].decode(), leaf.number))
+    look = look_of(text[leaf.start : leaf.end], leaf.number)
     name = leaf.path[-1]
     column = (*leaf.path[:-1], answer.types.get(name), name in answer.key)
     path = column if IMAGES.intersection(leaf.path) else leaf.path
     found = (path, leaf.number, look, relations, answer.treated)
     return found, (*found, leaf.path, answer.about)
+
+
+@lru_cache(1_024)
+def look_of(text: bytes, number: bool) -> tuple[Form, ...]:
+    """What a value looks like; it is asked several times of the same one."""
+    return tuple(values.forms(text.decode(), number))
 
 
 def fitting(text: str, number: bool, form: Form) -> list[str]:
