@@ -16,6 +16,7 @@ from pathlib import Path
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -51,8 +52,9 @@ listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 log.dirs={data}
-# Messages of tests are of any year, and none may go.
+# Messages of tests are of any year, and none may go but those that are told to.
 log.retention.ms=-1
+log.retention.check.interval.ms=10000
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1
@@ -182,6 +184,13 @@ class Broker:
     def delete_topic(self, name: str) -> None:
         admin = AdminClient(self.client)
         admin.delete_topics([name])[name].result(30)
+
+    def empty_topic(self, name: str, partitions: int) -> None:
+        """Delete its messages; their files go when the broker looks for some to delete."""
+        admin = AdminClient(self.client)
+        ends = [TopicPartition(name, number, OFFSET_END) for number in range(partitions)]
+        for done in admin.delete_records(ends).values():
+            done.result(30)
 
     def produce(self, topic: str, messages: Iterable[Message]) -> None:
         """Send messages and see each acknowledged."""

@@ -19,9 +19,6 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
-    # To workers on the same machine: cheaper than TCP, which was seen to stall on loopback when
-    # both sides have megabytes to send.
-    "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
 }
 
 
