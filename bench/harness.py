@@ -13,6 +13,7 @@ from statistics import median
 from time import perf_counter
 
 import messages
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -166,6 +167,17 @@ def start_spark(settings: dict[str, str] | None = None) -> SparkSession:
     )
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def stop_spark(spark: SparkSession) -> None:
+    """End the session, and its JVM, which a new one would go on in."""
+    spark.stop()
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(60)
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def generated(format: str, count: int) -> Path:

@@ -43,6 +43,7 @@ from harness import (
     read,
     source,
     start_spark,
+    stop_spark,
     take_turns,
     timed,
     times,
@@ -372,14 +373,20 @@ def main() -> None:
     args = arguments()
     load = os.getloadavg()[0]
     with_kafka = args.only in (None, "kafka")
-    flink, why_not = (
-        (None, "left out (--no-flink)")
-        if args.no_flink
-        else start(args.flink_env, FILES / "flink.log", kafka.flink_jars() if with_kafka else [])
-    )
-    if why_not:
-        print(f"Flink: {why_not}", flush=True)
-    spark = start_spark(kafka.connector_settings() if with_kafka else {})
+    jars = kafka.flink_jars() if with_kafka else []
+
+    def processes() -> tuple[SparkSession, Flink | None, str | None]:
+        """Spark and Flink anew: what a JVM compiled for one part is not what suits another."""
+        flink, why_not = (
+            (None, "left out (--no-flink)")
+            if args.no_flink
+            else start(args.flink_env, FILES / "flink.log", jars)
+        )
+        if why_not:
+            print(f"Flink: {why_not}", flush=True)
+        return start_spark(kafka.connector_settings() if with_kafka else {}), flink, why_not
+
+    spark, flink, why_not = processes()
     facts = {
         "Date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Commit": commit(),
@@ -412,9 +419,14 @@ def main() -> None:
             for pair in convert.PAIRS:
                 conversions.append(convert.measure(spark, flink, pair, args.messages, args.rounds))
         if with_kafka:
+            if results or conversions:
+                stop_spark(spark)
+                if flink:
+                    flink.close()
+                spark, flink, why_not = processes()
             topics.append(kafka.measure(spark, flink, args.messages, args.rounds))
     finally:
-        spark.stop()
+        stop_spark(spark)
         if flink:
             flink.close()
 

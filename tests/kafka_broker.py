@@ -70,9 +70,9 @@ group.initial.rebalance.delay.ms=0
 class Broker:
     """A broker on loopback. What it is asked for goes through librdkafka, not Java's client."""
 
-    def __init__(self, heap: str = "512m") -> None:
+    def __init__(self, heap: str = "512m", properties: str = PROPERTIES) -> None:
         self.classpath = ":".join(map(str, connectors.resolve(SERVER)))
-        self.heap = heap
+        self.heap, self.properties = heap, properties
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-kafka-"))
         self.log = self.folder / "broker.log"
         self.port, self.controller = free_ports(2)
@@ -112,7 +112,9 @@ class Broker:
         (self.folder / "log4j2.properties").write_text(LOGGING)
         unfinished = properties.with_suffix(".part")
         unfinished.write_text(
-            PROPERTIES.format(port=self.port, controller=self.controller, data=self.folder / "data")
+            self.properties.format(
+                port=self.port, controller=self.controller, data=self.folder / "data"
+            )
         )
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         told = self.java(

@@ -62,11 +62,8 @@ def packs(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Array]:
     >>> [found[name].to_pylist() for name in ("value_bytes", "value_at", "value_size", "topics")]
     [[b'ab'], [[1, 3]], [[2, None]], [['t']]]
     """
-    starts, sizes = {}, {}
-    for name in _BYTES:
-        starts[name] = places(flat.column(name))
-        sizes[name] = np.diff(starts[name])
-    cuts = cut((starts["value"] - starts["value"][0]) + (starts["key"] - starts["key"][0]))
+    starts = {name: places(flat.column(name)) for name in _BYTES}
+    cuts = cut(starts["value"].astype(np.int64) + starts["key"])
     per_row = np.repeat(cuts[:-1], np.diff(cuts))
     count = len(cuts) - 1
     found = {
@@ -81,7 +78,7 @@ def packs(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Array]:
         first = at[:-1] - at[per_row] + np.int32(1)
         found[f"{name}_at"] = pa.ListArray.from_arrays(lists, pa.array(first))
         missing = pc.is_null(column).to_numpy(zero_copy_only=False) if column.null_count else None
-        size = pa.array(sizes[name], mask=missing)
+        size = pa.array(np.diff(at), mask=missing)
         found[f"{name}_size"] = pa.ListArray.from_arrays(lists, size)
     for name, given in (
         ("partitions", flat.column("partition")),
@@ -109,7 +106,7 @@ def cut(starts: Any) -> Any:
     >>> cut(np.array([0, PACK_BYTES, PACK_BYTES + 1, 2 * PACK_BYTES])).tolist()
     [0, 1, 3]
     """
-    number = starts[:-1] // PACK_BYTES
+    number = (starts[:-1] - starts[0]) // PACK_BYTES
     changes = np.flatnonzero(number[1:] != number[:-1]) + 1
     return np.concatenate([[0], changes, [len(number)]]).astype(np.int32)
 

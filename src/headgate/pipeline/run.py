@@ -14,7 +14,9 @@ from dataclasses import replace
 from typing import IO, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate import connectors
 from headgate.errors import HeadgateError
@@ -143,7 +145,7 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
     with closing(Lag(engine)) as lag:
         with stop_signals(stopping), stopped_after(query, engine, stopping):
             checked = beaten = time.monotonic()
-            while query.isActive and not stopping.wait(TICK):
+            while not stopping.is_set() and not ended(query, TICK):
                 now = time.monotonic()
                 if now - checked >= LAG_SECONDS:
                     reporter.note_lag(lag.now())
@@ -158,8 +160,18 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
         reporter.note_lag(lag.now())
 
 
+def ended(query: StreamingQuery, wait: float) -> bool:
+    """Whether a query has ended, or does within a time; whatever for."""
+    try:
+        return bool(query.awaitTermination(wait))  # type: ignore[arg-type]
+    except StreamingQueryException:
+        return True
+
+
 @contextmanager
-def stopped_after(query: Any, engine: Engine, stopping: threading.Event) -> Iterator[None]:
+def stopped_after(
+    query: StreamingQuery, engine: Engine, stopping: threading.Event
+) -> Iterator[None]:
     """Stop the query in the end, also where watching it failed; a batch under way is finished."""
     try:
         yield

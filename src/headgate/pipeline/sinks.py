@@ -17,7 +17,6 @@ from headgate.pipeline.storage import Storage
 
 OWNER = "_headgate.json"
 """The file by which a directory knows the job that writes it."""
-RECORD_COLUMNS = ("key", "value", "partition", "topic", "headers")
 
 
 class Writer(Protocol):

@@ -1,0 +1,36 @@
+"""The broker that compose.yaml describes works: its settings, on Kafka's own jars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from confluent_kafka import Consumer
+from kafka_broker import SERVER, Broker
+
+COMPOSE = Path(__file__).parent.parent / "compose.yaml"
+
+
+def test_the_settings_of_compose_make_a_broker(broker: Broker) -> None:
+    (service,) = yaml.safe_load(COMPOSE.read_text())["services"].values()
+    assert f"apache/kafka:{SERVER[0].rpartition(':')[2]}" == service["image"]
+    assert ["127.0.0.1:9092:9092"] == service["ports"]
+    # As the image's start script does it: a variable is the setting of that name.
+    settings = [
+        f"{name.removeprefix('KAFKA_').replace('_', '.').lower()}={value}"
+        for name, value in service["environment"].items()
+    ]
+    told = "\n".join([*settings, "log.dirs={data}"])
+    for number, place in (("9092", "{port}"), ("9093", "{controller}")):
+        assert number in told
+        told = told.replace(number, place)
+    with Broker(properties=told) as described:
+        topic = described.create_topic("orders")
+        described.produce(topic, [(b"k", b"v", None, None)])
+        consumer = Consumer({**described.client, "group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe([topic])
+        message = consumer.poll(30)
+        assert message is not None
+        assert (b"k", b"v") == (message.key(), message.value())
+        consumer.commit(message, asynchronous=False)  # into a topic of Kafka's own
+        consumer.close()
