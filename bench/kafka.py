@@ -79,7 +79,7 @@ LATENCY_SECONDS, WARM_SECONDS = 80, 50
 """How long messages are sent at the pace, and how many seconds of that do not count: Headgate is a
 new process here, and a JVM is slow at first."""
 TICK = 0.01
-READY, DRAIN = 120, 60
+READY, DRAIN = 120, 240
 NOTE = re.compile(rb'"note":"(\d+)@(\d+)"')
 """Which message, and when it was sent in microseconds: the row carries it through."""
 
