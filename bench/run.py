@@ -423,7 +423,7 @@ def main() -> None:
                 stop_spark(spark)
                 if flink:
                     flink.close()
-                spark, flink, why_not = processes()
+                spark, flink, _ = processes()
             topics.append(kafka.measure(spark, flink, args.messages, args.rounds))
     finally:
         stop_spark(spark)

@@ -163,6 +163,7 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
 def ended(query: StreamingQuery, wait: float) -> bool:
     """Whether a query has ended, or does within a time; whatever for."""
     try:
+        # Fractions of a second are taken, though not typed so.
         return bool(query.awaitTermination(wait))  # type: ignore[arg-type]
     except StreamingQueryException:
         return True
