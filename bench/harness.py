@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 import headgate
-from headgate.session import SETTINGS
+from headgate.session import SETTINGS, sockets
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ROOT / ".cache" / "bench"
@@ -162,7 +162,7 @@ def start_spark(settings: dict[str, str] | None = None) -> SparkSession:
         .appName("headgate bench")
         .config("spark.driver.memory", DRIVER_MEMORY)
         .config("spark.sql.files.maxPartitionBytes", PARTITION)
-        .config(map={**SETTINGS, **(settings or {})})
+        .config(map={**SETTINGS, **sockets("local"), **(settings or {})})
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

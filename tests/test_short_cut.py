@@ -79,12 +79,13 @@ def passed(
 
 def in_pack(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The messages of a row, as Spark takes it apart."""
-    for n in range(len(row["value_at"] or ())):
+    for n in range(len(row["value_at"] or (0,)) - 1):
         message = {"sink": row["sink"], "step": row["step"]}
         for name in ("key", "value", "id"):
-            at, size = row[f"{name}_at"][n], row[f"{name}_size"][n]
-            message[name] = None if size is None else row[f"{name}_bytes"][at - 1 : at - 1 + size]
-        message["topic"] = row["topics"][row["topic_at"][n]]
+            start, end = row[f"{name}_at"][n : n + 2]
+            missing = row[f"{name}_missing"] and row[f"{name}_missing"][n]
+            message[name] = None if missing else row[f"{name}_bytes"][start - 1 : end - 1]
+        message["topic"] = row["topics"][row["topic_at"][n] if row["topic_at"] else 0]
         message["partition"] = row["partitions"] and row["partitions"][n]
         message["headers"] = row["carried"] and row["carried"][n]
         yield message

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import socket
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,6 +25,35 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
 }
 
+SOCKETS = "spark.python.unix.domain.socket.enabled"
+LONGEST_FOLDER = 60
+"""The path of a Unix socket is at most 103 bytes, and Spark's names take 42 of them."""
+
+
+@cache
+def sockets(master: str) -> dict[str, str]:
+    """Settings by which Spark and its Python workers talk through Unix sockets, not through TCP.
+
+    Each sends to the other while neither may be reading, and with TCP some kernels then drop what
+    would let them go on: both wait for ever. The files of the sockets are removed at the end.
+
+    >>> sockets("spark://host:7077")
+    {'spark.python.unix.domain.socket.enabled': 'true'}
+    """
+    if not hasattr(socket, "AF_UNIX"):
+        return {}
+    if not master.startswith("local"):
+        return {SOCKETS: "true"}  # machines have their own folders, and Headgate where they like
+    folder = tempfile.mkdtemp(prefix="headgate-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if len(os.fsencode(folder)) > LONGEST_FOLDER:
+        return {}
+    return {
+        SOCKETS: "true",
+        "spark.python.unix.domain.socket.dir": folder,
+        "spark.python.daemon.module": "headgate.daemon",
+    }
+
 
 def session(master: str | None = None, **settings: str) -> SparkSession:
     """A session for decoding; workers use this Python.
@@ -35,8 +68,9 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
     settings.setdefault(
         "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet.as_uri()}"
     )
-    builder = SparkSession.builder.appName("headgate").master(master or "local[*]")
-    for name, value in {**SETTINGS, **settings}.items():
+    chosen = master or "local[*]"
+    builder = SparkSession.builder.appName("headgate").master(chosen)
+    for name, value in {**SETTINGS, **sockets(chosen), **settings}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -23,7 +23,7 @@ from headgate.errors import HeadgateError
 from headgate.event import Event, Record
 from headgate.formats import load
 from headgate.options import names
-from headgate.pipeline import conditions, sources
+from headgate.pipeline import conditions, lots, sources
 from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
@@ -84,6 +84,9 @@ class Engine:
         owner = {"job": job_id, "checkpoint": job.checkpoint}
         self.letters = FileWriter(job.dead_letters, owner, lines=False)
         self.signatures: dict[int, set[str]] = {}
+        self.judging = any(each.where for each in job.filters)
+        self.long = False
+        """Whether messages have come that are too long to be only counted (lots.py)."""
         self.busy = threading.Lock()
         self.state = self.states.latest()
         self.on_batch: Callable[[State, list[Tally], float], None] = lambda *_: None
@@ -141,11 +144,11 @@ class Engine:
         self, messages: DataFrame, state: State, again: bool
     ) -> tuple[DataFrame, list[Tally], list[Found]]:
         """The work of a pass that lacked nothing, its tallies, and the DDL that is new."""
-        knowledge = replace(state.knowledge(self.storage.uri), by_place=again)
-        job = for_workers(self.job)
+        counted = not (again or self.judging or self.long) and lots.share(messages.sparkSession) > 0
+        knowledge = state.knowledge(self.storage.uri)
+        knowledge = replace(knowledge, by_place=again, counted=counted)
         while True:
-            told = self.judged_rows(messages)
-            work = kept(told.mapInArrow(passing(job, knowledge), from_arrow_schema(WORK_SCHEMA)))
+            work = self.passed(messages, knowledge)
             try:
                 tallies = tallies_of(work)
                 more = self.more(knowledge, tallies)
@@ -158,9 +161,19 @@ class Engine:
             release(work)
             knowledge = more
 
+    def passed(self, messages: DataFrame, knowledge: Knowledge) -> DataFrame:
+        """The work of a pass."""
+        run, schema = passing(for_workers(self.job), knowledge), from_arrow_schema(WORK_SCHEMA)
+        if not knowledge.counted:
+            return kept(self.judged_rows(messages).mapInArrow(run, schema))
+        spark = messages.sparkSession
+        short = lots.shortened(messages, lots.share(spark))
+        with lots.unmeasured(spark):
+            return kept(short.mapInArrow(run, schema))
+
     def judged_rows(self, messages: DataFrame) -> DataFrame:
         """Messages with the verdicts of the job's row conditions."""
-        if not any(each.where for each in self.job.filters):
+        if not self.judging:
             return messages
         looked = conditions.looked_at(messages, self.job)
         return conditions.judged(looked, self.job, self.signatures)
@@ -173,10 +186,12 @@ class Engine:
         known = {found.id for found in knowledge.schedule} | knowledge.applied_ddl
         new = {f.id: f for tally in tallies for f in tally.ddl if f.id not in known}
         disordered = {t.lane for t in tallies if t.disordered} - knowledge.disordered
-        if not (unknown or new or disordered):
+        self.long |= any(tally.long for tally in tallies)
+        if not (unknown or new or disordered or (knowledge.counted and self.long)):
             return None
         return replace(
             knowledge,
+            counted=knowledge.counted and not self.long,
             schedule=scheduled([*knowledge.schedule, *new.values()]),
             disordered=knowledge.disordered | disordered,
         )

@@ -27,6 +27,7 @@ from headgate.pipeline.headers import ID_HEADER, from_text, to_text
 from headgate.pipeline.identity import comes_before, identity, placed_identity
 from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.ledger import Ledger
+from headgate.pipeline.lots import has_long
 from headgate.pipeline.packs import PACK_SCHEMA, flat_rows, packs
 from headgate.pipeline.selection import Selection, SelectionError
 from headgate.pipeline.short_cut import ShortCut, Taken, counted, most_bytes
@@ -98,6 +99,8 @@ class Tally(msgspec.Struct):
     """Whether any message has more headers than its id."""
     signatures: list[tuple[int, str]] = []
     """Types of a row condition's columns that the pass had no expression for."""
+    long: bool = False
+    """Whether messages came without their contents (lots.py): the pass is of no use."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ class Knowledge:
     schedule: tuple[Found, ...] = ()
     """DDL of this batch in its order."""
     disordered: frozenset[Lane] = frozenset()
+    counted: bool = False
+    """Whether long messages come without their contents (lots.py)."""
 
 
 def passing(
@@ -235,6 +240,9 @@ class LanePass:
 
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages that follow those before."""
+        if self.worker.knowledge.counted and has_long(messages):
+            self.tally.long = True
+            return
         self.tally.messages += messages.num_rows
         taken = self.short_cut(messages)
         if taken is not None:

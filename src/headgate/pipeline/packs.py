@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from headgate.pipeline.headers import FROM_TEXT, ID_HEADER
@@ -38,14 +37,16 @@ PACK_SCHEMA = pa.schema(
         ("step", pa.int32()),
         *((f"{name}_bytes", pa.binary()) for name in _BYTES),
         *((f"{name}_at", _NUMBERS) for name in _BYTES),
-        *((f"{name}_size", _NUMBERS) for name in _BYTES),
+        *((f"{name}_missing", pa.list_(pa.bool_())) for name in _BYTES),
         ("partitions", _NUMBERS),
         ("topics", _TEXTS),
         ("topic_at", _NUMBERS),
         ("carried", _TEXTS),
     ]
 )
-"""Messages of one step for one sink. A column is null where it is so in every message."""
+"""Messages of one step for one sink: `at` is where each begins and, last, where they end. What no
+message has, or none is missing, is null; so is `topic_at` where all have one topic. Spark takes
+numbers over one by one, so that there are as few lists of them as can be."""
 
 
 def flat_rows(rows: int, **columns: pa.Array) -> pa.RecordBatch:
@@ -59,27 +60,28 @@ def packs(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Array]:
 
     >>> flat = flat_rows(2, value=pa.array([b"ab", None]), topic=pa.array(["t", "t"]))
     >>> found = packs(0, 1, flat)
-    >>> [found[name].to_pylist() for name in ("value_bytes", "value_at", "value_size", "topics")]
-    [[b'ab'], [[1, 3]], [[2, None]], [['t']]]
+    >>> [found[f"value_{name}"].to_pylist() for name in ("bytes", "at", "missing")]
+    [[b'ab'], [[1, 3, 3]], [[False, True]]]
     """
     starts = {name: places(flat.column(name)) for name in _BYTES}
     cuts = cut(starts["value"].astype(np.int64) + starts["key"])
-    per_row = np.repeat(cuts[:-1], np.diff(cuts))
     count = len(cuts) - 1
     found = {
         "sink": pa.array(np.full(count, sink, np.int32)),
         "step": pa.array(np.full(count, step, np.int32)),
     }
     lists = pa.array(cuts)
+    sizes = np.diff(cuts) + 1
+    ends = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+    each = np.arange(cuts[-1] + count) - np.repeat(np.arange(count), sizes)
     for name in _BYTES:
         column, at = flat.column(name), starts[name]
         buffers = [None, pa.py_buffer(at[cuts]), column.buffers()[2]]
         found[f"{name}_bytes"] = pa.Array.from_buffers(pa.binary(), count, buffers)
-        first = at[:-1] - at[per_row] + np.int32(1)
-        found[f"{name}_at"] = pa.ListArray.from_arrays(lists, pa.array(first))
-        missing = pc.is_null(column).to_numpy(zero_copy_only=False) if column.null_count else None
-        size = pa.array(np.diff(at), mask=missing)
-        found[f"{name}_size"] = pa.ListArray.from_arrays(lists, size)
+        inside = at[each] - np.repeat(at[cuts[:-1]], sizes) + np.int32(1)
+        found[f"{name}_at"] = pa.ListArray.from_arrays(ends, pa.array(inside))
+        if column.null_count:
+            found[f"{name}_missing"] = pa.ListArray.from_arrays(lists, column.is_null())
     for name, given in (
         ("partitions", flat.column("partition")),
         ("carried", flat.column("headers")),
@@ -88,7 +90,8 @@ def packs(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Array]:
             found[name] = pa.ListArray.from_arrays(lists, given)
     topics = flat.column("topic").dictionary_encode()
     found["topics"] = pa.array([topics.dictionary.to_pylist()] * count, _TEXTS)
-    found["topic_at"] = pa.ListArray.from_arrays(lists, topics.indices)
+    if len(topics.dictionary) != 1 or topics.null_count:
+        found["topic_at"] = pa.ListArray.from_arrays(lists, topics.indices)
     return found
 
 
@@ -116,21 +119,23 @@ def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
 
     `with_headers` says whether any has more headers than its id: to read them is dear.
     """
-    packed = [name for name in PACK_SCHEMA.names if name not in ("sink", "step", "value_at")]
-    each = work.selectExpr(*packed, "posexplode(value_at) AS (n, value_start)")
+    packed = [name for name in PACK_SCHEMA.names if name not in ("sink", "step")]
+    each = work.selectExpr(*packed, "explode(sequence(0, size(value_at) - 2)) AS n")
     headers = named = f"array(named_struct('key', '{ID_HEADER}', 'value', {piece('id')}))"
     if with_headers:
         each = each.selectExpr("*", "get(carried, n) AS headers")
         headers = f"CASE WHEN headers IS NULL THEN {named} ELSE concat({FROM_TEXT}, {named}) END"
     return each.selectExpr(
         f"{piece('key')} AS key",
-        "substring(value_bytes, value_start, get(value_size, n)) AS value",
+        f"{piece('value')} AS value",
         "get(partitions, n) AS partition",
-        "get(topics, get(topic_at, n)) AS topic",
+        "get(topics, IF(topic_at IS NULL, 0, get(topic_at, n))) AS topic",
         f"{headers} AS headers",
     )
 
 
 def piece(name: str) -> str:
     """Spark's expression for the bytes of one message's column."""
-    return f"substring({name}_bytes, get({name}_at, n), get({name}_size, n))"
+    begin = f"get({name}_at, n)"
+    found = f"substring({name}_bytes, {begin}, get({name}_at, n + 1) - {begin})"
+    return f"CASE WHEN get({name}_missing, n) THEN NULL ELSE {found} END"

@@ -40,11 +40,11 @@ def stream(spark: SparkSession, source: Source, inbox: str, limit: int | None) -
         return first.select("*", F.lit(False).alias("inbox")).union(
             again.select("*", F.lit(True).alias("inbox"))
         )
+    told = kafka(spark, source, limit)
     given = {"value": F.col("path").cast("binary"), "timestamp": F.col("modified")}
-    fields = from_arrow_schema(KAFKA_SCHEMA).fields
+    fields = told.schema.fields
     paths = [given.get(f.name, F.lit(None).cast(f.dataType)).alias(f.name) for f in fields]
-    told = kafka(spark, source, limit).withColumn("headers", F.expr(headers.TO_TEXT))
-    return told.select(*KAFKA_SCHEMA.names).union(again.select(*paths))
+    return told.union(again.select(*paths))
 
 
 def kafka(spark: SparkSession, source: Source, limit: int | None) -> DataFrame:
@@ -126,8 +126,9 @@ def files(spark: SparkSession, path: str, limit: int | None, **options: str) -> 
 def messages(batch: DataFrame, source: Source, inbox: bool) -> DataFrame | None:
     """The messages of a batch, lane by lane in order; None if there are none."""
     if source.kind == "kafka":
-        if not inbox:
-            return batch  # a pass leaves the paths among them alone
+        if not inbox:  # a pass leaves the paths among them alone
+            told = batch.withColumn("headers", F.expr(headers.TO_TEXT))
+            return told.select(*KAFKA_SCHEMA.names)
         chosen = batch.where("partition IS NULL").selectExpr(
             "CAST(value AS STRING) AS path", "timestamp AS modified"
         )
