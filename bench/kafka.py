@@ -51,7 +51,7 @@ from headgate.errors import UsageError
 
 # Behind bench, because both have a module `messages`.
 sys.path.append(str(ROOT / "tests"))
-from kafka_broker import SERVER, Broker, Message, connector_settings
+from kafka_broker import PROPERTIES, SERVER, Broker, Message, connector_settings
 
 __all__ = ["SERVER", "connector_settings"]
 
@@ -74,6 +74,11 @@ COLD = 3
 before some millions of messages have gone through, and a job runs for months."""
 MORE = 2
 """Rounds more than others have: with three processes on two cores the times scatter."""
+
+LOOK = "log.retention.check.interval.ms"
+BROKER = PROPERTIES.replace(f"{LOOK}=10000", f"{LOOK}=500")
+"""Emptied topics are to let go of their files at once: else the next run's are in memory that was
+never used before, which a virtual machine gets slowly; that was up to a fifth of a run's time."""
 
 LATENCY_SECONDS, WARM_SECONDS = 80, 50
 """How long messages are sent at the pace, and how many seconds of that do not count: Headgate is a
@@ -147,15 +152,11 @@ _targets = numbers(1)
 
 
 def new_target(broker: Broker) -> str:
-    """A new topic that says when each message was appended, in files that can go one by one.
-
-    And go at once: while they stay, each run's files are in memory that was never used before,
-    which some machines give out slowly, and that makes up to a fifth of a run's time.
-    """
+    """A new topic that says when each message was appended, in files that can go one by one."""
     name = f"target-{next(_targets)}"
     told = {
         "message_timestamp_type": "LogAppendTime",
-        "segment_bytes": str(256 << 20),
+        "segment_bytes": str(64 << 20),
         "file_delete_delay_ms": "0",
     }
     broker.create_topic(name, PARTITIONS, **told)
@@ -436,7 +437,7 @@ def measure(spark: SparkSession, flink: Flink | None, count: int, rounds: int) -
     figures = KafkaFigures(NAME, count, size)
     print(f"\n{NAME}: {count:,} messages of {size / count:.0f} bytes", flush=True)
     try:
-        with Broker(heap="1g") as broker:
+        with Broker(heap="1g", properties=BROKER) as broker:
             measure_with(spark, flink, broker, figures, rounds + MORE)
     except Exception as error:  # what was measured before must not be lost
         figures.remark(f"not measured to the end: {first_line(error)}")

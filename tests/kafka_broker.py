@@ -188,11 +188,16 @@ class Broker:
         admin.delete_topics([name])[name].result(30)
 
     def empty_topic(self, name: str, partitions: int) -> None:
-        """Delete its messages; their files go when the broker looks for some to delete."""
+        """Delete its messages, and wait until their files have gone, but the one it writes to."""
         admin = AdminClient(self.client)
         ends = [TopicPartition(name, number, OFFSET_END) for number in range(partitions)]
         for done in admin.delete_records(ends).values():
             done.result(30)
+        until = time.monotonic() + READY
+        while len(list(self.folder.glob(f"data/{name}-*/*.log*"))) > partitions:
+            if time.monotonic() > until:
+                raise RuntimeError(f"the broker still has files of {name} after {READY} s")
+            time.sleep(0.05)
 
     def produce(self, topic: str, messages: Iterable[Message]) -> None:
         """Send messages and see each acknowledged."""
