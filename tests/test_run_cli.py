@@ -138,8 +138,8 @@ def test_secrets_are_in_no_output_and_no_checkpoint(spark: SparkSession, tmp_pat
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
-    """A standalone master with two workers on loopback."""
+def cluster(folder: Path) -> Iterator[str]:
+    """A standalone master with two workers on loopback, which keep what they run in a folder."""
     from kafka_broker import free_ports
 
     home = Path(pyspark.__file__).parent
@@ -157,6 +157,7 @@ def cluster() -> Iterator[str]:
         str(ui[0]),
     ]
     worker = ["worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g", address]
+    worker += ["--work-dir", str(folder)]
     started = []
     try:
         for words in (
@@ -181,7 +182,9 @@ def cluster() -> Iterator[str]:
 def test_a_cluster_with_two_workers_by_master_and_by_spark_submit(job: Path) -> None:
     folder = job.parent / "in"
     (folder / "a.jsonl").write_bytes(b"\n".join(canal(table=f"t{n}") for n in range(50)))
-    with cluster() as master:
+    ran_on_cluster = job.parent / "ran"
+    sockets = set(Path("/tmp").glob(".*.sock"))
+    with cluster(ran_on_cluster) as master:
         by_master = [
             sys.executable,
             "-m",
@@ -207,3 +210,5 @@ def test_a_cluster_with_two_workers_by_master_and_by_spark_submit(job: Path) -> 
     assert [*(f"t{n}" for n in range(50)), "last"] == [
         m["table"] for m in lines_in(job.parent / "out")
     ]
+    assert 2 == len(list(ran_on_cluster.glob("app-*"))), "one of them ran elsewhere"
+    assert sockets == set(Path("/tmp").glob(".*.sock"))

@@ -10,7 +10,9 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.errors import UsageError
@@ -28,6 +30,18 @@ SETTINGS = {
 SOCKETS = "spark.python.unix.domain.socket.enabled"
 LONGEST_FOLDER = 60
 """The path of a Unix socket is at most 103 bytes, and Spark's names take 42 of them."""
+
+
+def master_of(told: str | None) -> str:
+    """The master that was told, or spark-submit's own; else this machine.
+
+    >>> master_of("local[2]"), master_of(None)
+    ('local[2]', 'local[*]')
+    """
+    if told is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit began this process
+        SparkContext._ensure_initialized()
+        told = SparkConf().get("spark.master")
+    return told or "local[*]"
 
 
 @cache
@@ -68,10 +82,13 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
     settings.setdefault(
         "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet.as_uri()}"
     )
-    chosen = master or "local[*]"
+    chosen = master_of(master)
     builder = SparkSession.builder.appName("headgate").master(chosen)
     for name, value in {**SETTINGS, **sockets(chosen), **settings}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    server: Any = spark.sparkContext._accumulatorServer
+    if isinstance(server.server_address, str):  # a socket, which Spark leaves behind
+        atexit.register(Path(server.server_address).unlink, missing_ok=True)
     return spark
