@@ -30,14 +30,29 @@ def test_a_long_message_comes_without_its_contents(spark: SparkSession) -> None:
     assert [rows[0], (*empty, 0, None), rows[2], (*empty, 1, None)] == list(map(tuple, found))
 
 
-def test_the_share_of_a_message_is_what_the_limits_leave(spark: SparkSession) -> None:
-    rows, size = spark.conf.get(lots.MOST_ROWS), spark.conf.get(lots.MOST_BYTES)
-    assert int(size) // int(rows) == lots.share(spark)
-    spark.conf.set(lots.MOST_ROWS, "0")
+@pytest.mark.parametrize(
+    ("size", "rows", "expected"),
+    [
+        ("33554432", "10000", 3_355),
+        ("64m", "10000", 6_710),
+        (None, "10000", 6_710),  # Spark's own
+        ("64m", "0", 0),
+    ],
+)
+def test_the_share_of_a_message_is_what_the_limits_leave(
+    spark: SparkSession, size: str | None, rows: str, expected: int
+) -> None:
+    """Without a limit of rows there is none: they must be measured."""
+    before = {name: spark.conf.get(name) for name in (lots.MOST_ROWS, lots.MOST_BYTES)}
+    spark.conf.unset(lots.MOST_BYTES)
+    if size is not None:
+        spark.conf.set(lots.MOST_BYTES, size)
+    spark.conf.set(lots.MOST_ROWS, rows)
     try:
-        assert 0 == lots.share(spark), "without a limit of rows they must be measured"
+        assert expected == lots.share(spark)
     finally:
-        spark.conf.set(lots.MOST_ROWS, rows)
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def failing(spark: SparkSession) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,10 @@ _CONTENTS = ("key", "value", "headers")
 
 def share(spark: SparkSession) -> int:
     """The bytes of a message where as many as Spark hands over are just within its limit."""
-    rows, size = (int(str(spark.conf.get(name))) for name in (MOST_ROWS, MOST_BYTES))
+    rows = int(str(spark.conf.get(MOST_ROWS)))
+    jvm: Any = spark._jvm
+    units = jvm.org.apache.spark.network.util.JavaUtils  # for it may be said as 64m
+    size: int = units.byteStringAsBytes(spark.conf.get(MOST_BYTES))
     return size // rows if rows > 0 else 0
 
 
