@@ -47,6 +47,8 @@ class Event(msgspec.Struct, gc=False):
     error: tuple[str, str] | None = None
     raw: bytes | None = None
     raw_key: bytes | None = None
+    schema: str | None = None
+    """The schema between database and table, where the source has one (PostgreSQL, Oracle, …)."""
 
 
 class Message(NamedTuple):

@@ -101,6 +101,7 @@ def events_of(batch: pa.RecordBatch) -> list[Event]:
             [None if c is None else (c, m) for c, m in zip(codes, sentences)],
             texts(batch, "raw"),
             texts(batch, "raw_key"),
+            texts(batch, "schema"),
         )
     )
 

@@ -46,6 +46,7 @@ def as_dict(event: Event, message: Message = _NOWHERE) -> dict[str, Any]:
         "op": event.op,
         "database": event.database,
         "table": event.table,
+        "schema": event.schema,
         "key": None if event.key is None else list(event.key),
         "before": event.before,
         "after": event.after,

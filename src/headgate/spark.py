@@ -25,7 +25,7 @@ from headgate.splice.convert import Converter
 from headgate.typed import SIMPLE_TYPES, Table, changes, typed_batch, typed_changes, typed_schema
 
 EVENT_DDL = """
-    kind string, op string, database string, table string, key array<string>,
+    kind string, op string, database string, table string, schema string, key array<string>,
     before map<string, string>, after map<string, string>,
     types map<string, struct<mysql: string, jdbc: int, flags: int>>,
     ddl string, commit_ts bigint, event_time timestamp, emit_time timestamp,
