@@ -114,6 +114,7 @@ def formats(as_json: bool) -> None:
                 "format": f.name,
                 "summary": f.summary,
                 "dialects": dict(f.dialects),
+                "read_only_dialects": dict(f.read_only),
                 "decodes": f.kinds,
                 "options": describe_options(f.options),
                 "writing_options": describe_options(f.encoding.options),
@@ -127,6 +128,8 @@ def formats(as_json: bool) -> None:
         click.echo(f"  {f.summary}")
         for dialect, meaning in f.dialects.items():
             click.echo(f"    {f.name}:{dialect:<20} {meaning}")
+        for dialect, meaning in f.read_only.items():
+            click.echo(f"    {f.name}:{dialect:<20} {meaning} (read only)")
         click.echo(f"    messages: {f.kinds}")
         _list_options("option", f.options, CommonOptions)
         _list_options("writing", f.encoding.options, EncodeOptions)

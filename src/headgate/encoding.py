@@ -227,6 +227,10 @@ def target(spec: str) -> tuple[str, str, Encoding]:
     if name == "auto":
         raise UsageError("a format to write must be named, as in canal-json:ticdc or debezium")
     format = load(name)
+    if dialect in format.read_only:
+        raise UsageError(
+            f"{spec} is read and not written; to write it, choose {' or '.join(format.dialects)}"
+        )
     return name, dialect or next(iter(format.dialects)), format.encoding
 
 

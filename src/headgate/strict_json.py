@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from json import JSONDecoder
 from typing import Annotated, Any
 
 import msgspec
@@ -26,6 +27,8 @@ def reader(type_: Any) -> msgspec.json.Decoder[Any]:
 
 members = reader(dict[str, Raw])
 _string = msgspec.json.Decoder(str)
+# Digits are not looked at: of a value, it only says where it ends.
+_end_of_value = JSONDecoder(parse_int=len, parse_float=len).raw_decode
 _LITERALS = {b"null": None, b"true": "1", b"false": "0"}
 
 _TEXT = re.compile(rb'"(?:[^"\\]|\\[^\x00-\x1f])*"?')
@@ -99,6 +102,32 @@ def exact_text(raw: Raw) -> str | None:
         return sent.decode()
     except UnicodeDecodeError as error:
         raise describe(error, sent) from None
+
+
+def objects(value: bytes) -> list[bytes]:
+    """The JSON objects of a message that holds several, one right after the other.
+
+    Whatever is no JSON is one of them, for the reader to say what is wrong.
+
+    >>> objects(b'{"a":"}{"}{"a":2}')
+    [b'{"a":"}{"}', b'{"a":2}']
+    """
+    if b"}{" not in value:
+        return [value]
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return [value]
+    found = []
+    start = 0
+    while start < len(text):
+        try:
+            end = _end_of_value(text, start)[1]
+        except (ValueError, RecursionError):
+            end = len(text)
+        found.append(text[start:end].encode())
+        start = end
+    return found
 
 
 def escape_control_characters(value: bytes) -> bytes:

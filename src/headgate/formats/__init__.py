@@ -87,6 +87,8 @@ class Format:
     recognises: Callable[[Sniffed], bool]
     kinds: str
     encoding: Encoding
+    read_only: Mapping[str, str] = field(default_factory=dict)
+    """Dialects that are read and not written."""
     varying: tuple[str, ...] = ()
     """The members of a row's message whose values differ from row to row (splice)."""
     reads_key: bool = True
@@ -117,8 +119,9 @@ def split(spec: str) -> tuple[str, str | None]:
     format = load(name)
     if not colon:
         return name, None
-    if dialect not in format.dialects:
-        raise unknown_name(f"dialect of {name}", dialect, format.dialects)
+    known = [*format.dialects, *format.read_only]
+    if dialect not in known:
+        raise unknown_name(f"dialect of {name}", dialect, known)
     return name, dialect
 
 

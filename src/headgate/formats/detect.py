@@ -12,8 +12,9 @@ from headgate.compression import decompressor, is_json
 from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import MODULES, Decode, Sniffed, load, share
+from headgate.formats.parts.open_protocol_frames import VERSION
 from headgate.limits import MAX_MESSAGE_BYTES
-from headgate.strict_json import escape_control_characters, members, parse
+from headgate.strict_json import escape_control_characters, members, objects, parse
 
 unpack_lz4 = decompressor("auto", MAX_MESSAGE_BYTES)
 
@@ -28,7 +29,11 @@ def candidates(
     """
     known = recognisers()
     framed = known["open-protocol"](Sniffed(key, {}))
-    sniffed = Sniffed(key, {} if framed or value is None else members_of(unpack(value)))
+    if value is None or (framed and (key != VERSION or not value)):
+        sniffed = Sniffed(key, {})
+    else:
+        first = objects(value)[0] if framed else unpack(value)
+        sniffed = Sniffed(key, members_of(first))
     return [name for name, recognises in known.items() if recognises(sniffed)]
 
 

@@ -1,4 +1,4 @@
-"""Maxwell's JSON message, and what OceanBase OMS made of it.
+"""Maxwell's JSON message, and what OceanBase OMS and TiCDC made of it.
 
 Vendors' documents: Maxwell "Data Format"; OMS "Maxwell JSON message format". Where they differ from
 the wire: docs/formats/maxwell.md.
@@ -18,6 +18,8 @@ from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.encoders.maxwell import ENCODING
+from headgate.formats.encoders.open_protocol_ddl import DDL_OPS as TIDB_OPS
+from headgate.formats.encoders.open_protocol_ddl import ddl_code
 from headgate.formats.parts.connect_columns import declared
 from headgate.formats.parts.maxwell_keys import kafka_key, key_names
 from headgate.formats.parts.maxwell_values import (
@@ -34,9 +36,12 @@ from headgate.formats.parts.maxwell_words import (
     MARKER_OPS,
     OWN_NAMES,
     ROW_OPS,
+    is_tso,
 )
+from headgate.formats.parts.open_protocol_frames import VERSION
+from headgate.limits import MAX_EVENTS_PER_MESSAGE
 from headgate.options import CommonOptions, option
-from headgate.strict_json import Int64, Number, Raw, members, parse, reader
+from headgate.strict_json import Int64, Number, Raw, members, objects, parse, reader
 from headgate.values import Convert, micros
 
 DDL_OPS = {
@@ -138,6 +143,22 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
             return [Event("tombstone", format="maxwell", dialect=dialect)]
+        if dialect == "ticdc" or (key == VERSION and dialect is None):
+            return several(key, value)
+        return [one(key, value, dialect)]
+
+    def several(key: bytes | None, value: bytes) -> list[Event]:
+        """The rows of a message of TiCDC, which joins what it sends at a time."""
+        found = objects(value)
+        if len(found) > MAX_EVENTS_PER_MESSAGE:
+            raise DecodeError("too-large", f"{len(found)} events in one message", "drop it")
+        events = [one(key, each, "ticdc") for each in found]
+        if len(events) > 1 and not lean:
+            for index, event in enumerate(events):
+                event.position = {"row": str(index)}
+        return events
+
+    def one(key: bytes | None, value: bytes, dialect: str | None) -> Event:
         message, attributes = read(value)
         name = dialect or dialect_of(message)
         op = ROW_OPS.get(message.type)
@@ -159,6 +180,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             "maxwell",
             name,
         )
+        if name == "ticdc" and ts is not None and is_tso(ts):
+            event.commit_ts, event.event_time = ts, (ts >> 18) * 1000
         extra = {} if lean else extra_of(message, attributes)
         pushed = message.push_ts if message.pushTs is None else message.pushTs
         if pushed is not None:
@@ -170,7 +193,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             event.key = key_of(message, key)
         if extra and not lean:
             event.extra = extra
-        return [event]
+        return event
 
     return decode
 
@@ -197,8 +220,12 @@ def dialect_of(message: Wire) -> str:
     """Whose message this is: OMS writes members that Maxwell leaves out or does not have."""
     if message.uuid is not UNSET or message.xid.__class__ is str or message.type == "heartbeat":
         return "oms"
+    if message.ts is not None and is_tso(message.ts):
+        return "ticdc"
     if message.sql is UNSET or message.def_ is UNSET:
-        return "maxwell"
+        # Of a deleted row, Maxwell has the values in `data`.
+        old_alone = message.type == "delete" and message.data is None and message.old is not None
+        return "ticdc" if old_alone else "maxwell"
     # Maxwell's DDL has `sql` and `def` too, but no row member.
     return "maxwell" if message.type in DDL_OPS and message.commit is None else "oms"
 
@@ -311,10 +338,12 @@ def place(
         images = (data,) if old is None else (data, old)
         for image in images:
             read_typed(image, plan)
-        # OMS has JSON as text, Maxwell as a value of its own.
-        as_text(data, old, value, extra, NO_COLUMNS if event.dialect == "oms" else plan.documents)
+        # Maxwell has JSON as a value of its own, the others as text.
+        embedded = plan.documents if event.dialect == "maxwell" else NO_COLUMNS
+        as_text(data, old, value, extra, embedded)
+        is_local = event.op == "snapshot" or event.dialect == "ticdc"
         for image in images:
-            apply(image, plan, to_utc if event.op == "snapshot" else None)
+            apply(image, plan, to_utc if is_local else None)
     if event.op == "delete":
         event.before = data
     else:
@@ -345,8 +374,12 @@ def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, s
         event.kind, event.op = "marker", MARKER_OPS[type_]
     elif type_ == "heartbeat":
         event.kind = "heartbeat"
-    elif type_ in DDL_OPS:
-        event.kind, event.op, event.ddl = "ddl", DDL_OPS[type_], message.sql or ""
+    elif type_ in DDL_OPS or (event.dialect == "ticdc" and message.sql.__class__ is str):
+        event.kind, event.op, event.ddl = "ddl", DDL_OPS.get(type_), message.sql or ""
+        if event.dialect == "ticdc":
+            event.op = ticdc_op(type_, event.ddl)
+            if type_ not in DDL_OPS:
+                extra["type"] = type_
         if message.charset is not None:
             extra["charset"] = message.charset
         before = parse(_ddl_old, value).old
@@ -361,6 +394,17 @@ def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, s
         )
 
 
+def ticdc_op(type_: str, statement: str) -> str:
+    """What a statement does: TiCDC calls many `table-alter`, and has TiDB's own words for others.
+
+    >>> ticdc_op("table-alter", "TRUNCATE TABLE t"), ticdc_op("create view", "CREATE VIEW v AS …")
+    ('truncate', 'query')
+    """
+    if type_.startswith("database-"):
+        return DDL_OPS.get(type_, "query")
+    return TIDB_OPS.get(ddl_code(statement, DDL_OPS.get(type_)), "query")
+
+
 def describe_definition(event: Event, message: Wire, extra: dict[str, str]) -> None:
     """What `def` says of the table after the statement: its name, its key, its columns' types."""
     sent = NULL if isinstance(message.def_, UnsetType) else message.def_
@@ -368,6 +412,8 @@ def describe_definition(event: Event, message: Wire, extra: dict[str, str]) -> N
     if definition is None:
         return
     extra["def"] = one_line(sent)
+    if event.dialect == "ticdc":
+        return  # its types are too rough to be believed: TINYINT is `int`, BLOB is `string`
     if message.type == "table-alter" and (
         (definition.table or message.table) != message.table
         or (definition.database or message.database) != message.database
@@ -426,6 +472,7 @@ FORMAT = Format(
         "maxwell": "Maxwell, all versions",
         "oms": "OceanBase Migration Service, method Maxwell",
     },
+    read_only={"ticdc": "TiCDC, protocol maxwell"},
     options=Options,
     decoder=make_decoder,
     recognises=recognises,

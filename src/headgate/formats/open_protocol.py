@@ -353,8 +353,12 @@ def ddl_dialect(key: Key) -> str | None:
 
 
 def recognises(message: Sniffed) -> bool:
-    """A key that starts with protocol version 1."""
-    return message.key is not None and message.key[:8] == VERSION
+    """A key that starts with protocol version 1.
+
+    TiCDC's Maxwell messages have the version alone as their key, and JSON as their value.
+    """
+    key = message.key
+    return key is not None and key[:8] == VERSION and (len(key) > 8 or not message.members)
 
 
 FORMAT = Format(

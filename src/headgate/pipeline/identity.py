@@ -93,6 +93,8 @@ def _binlog(event: Event) -> Place | None:
 
 def _transaction(event: Event) -> Place | None:
     """Maxwell: the transaction and the row in it; the last row of one has no number."""
+    if event.dialect == "ticdc":
+        return _commit(event)
     position = event.position or {}
     if "xid" not in position or event.event_time is None:
         return None

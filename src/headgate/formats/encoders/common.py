@@ -218,7 +218,7 @@ def set_mask(labels: Sequence[str], numbered: bool) -> Write:
     return write
 
 
-NUMBERED = {("canal-json", "canal"), ("canal-json", "ticdc")}
+NUMBERED = {("canal-json", "canal"), ("canal-json", "ticdc"), ("maxwell", "ticdc")}
 
 
 def is_numbered(event: Event) -> bool:

@@ -13,6 +13,16 @@ MARKER_OPS = {"bootstrap-start": "snapshot_begin", "bootstrap-complete": "snapsh
 FULL_SYNC_TS = 1_600_000_000
 """What OMS writes as `ts` of every row of a full synchronization: not a time."""
 
+
+def is_tso(ts: int) -> bool:
+    """Whether a `ts` is TiDB's commit number, which no time in seconds or milliseconds reaches.
+
+    >>> is_tso(462238520974811087), is_tso(1763300006000)
+    (True, False)
+    """
+    return 10**17 <= ts < 10**18  # as commit numbers, the years 1982 to 2090
+
+
 OWN_NAMES = frozenset({"numbers", "booleans", "nested", "partial"})
 """Names in `extra` that are Headgate's own; an attribute of such a name gets a prefix."""
 ATTRIBUTE = "attribute."
