@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import DecodeError
+from headgate.errors import DecodeError, internal_error
 from headgate.event import Event
 from headgate.formats import Decode
 
@@ -22,7 +22,10 @@ def decode_message(
             raise too_large(size, most_bytes)
         return decode(key, value, topic)
     except DecodeError as error:
-        return [Event("invalid", error=(error.code, str(error)), raw=value, raw_key=key)]
+        told = error.code, str(error)
+    except Exception as error:
+        told = internal_error(error)
+    return [Event("invalid", error=told, raw=value, raw_key=key)]
 
 
 def too_large(size: int, most_bytes: int) -> DecodeError:

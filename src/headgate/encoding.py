@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headgate.dispatch import DispatchError, partitioner
-from headgate.errors import UsageError, shown
+from headgate.errors import UsageError, internal_error, shown
 from headgate.event import Event, Record, Types
 from headgate.formats import Encoding, Packer, decoder, load, split
 from headgate.formats.encoders.common import is_numbered
@@ -99,6 +99,13 @@ class Encoder:
         self.may_splice = told.splice and self.packer is None
 
     def __call__(self, event: Event) -> Encoded:
+        """Encode one event; an exception that no encoder means to raise is its error."""
+        try:
+            return self.encoded(event)
+        except Exception as error:
+            return Encoded([], [], internal_error(error))
+
+    def encoded(self, event: Event) -> Encoded:
         """Encode one event."""
         types = event.types
         own, same, oms, numbered, unplaced = self.outlooks[

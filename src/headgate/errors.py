@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+
+log = logging.getLogger("headgate")
+INTERNAL_ERROR = "internal-error"
+_PACKAGE = Path(__file__).parent
+_logged: set[tuple[str, str]] = set()
+"""Defects that this process has told of."""
 
 
 class HeadgateError(Exception):
@@ -29,6 +38,35 @@ class DecodeError(HeadgateError):
     def in_column(self, name: str) -> DecodeError:
         """The same error, saying which column it was."""
         return DecodeError(self.code, f"column {shown(name)}: {self.what}", self.remedy)
+
+
+def internal_error(error: Exception) -> tuple[str, str]:
+    """Code and sentence for an exception that no codec means to raise: a defect of Headgate.
+
+    One message must not stop a stream for ever, so that it becomes an invalid event. Each defect
+    is logged once. The exception's own text may hold values of the message, and is not told. A
+    MemoryError says nothing of the message, and is raised again: another try may succeed.
+
+    >>> internal_error(KeyError("secret"))
+    ('internal-error', 'KeyError in Headgate itself, at an unknown place; please report it')
+    """
+    if isinstance(error, MemoryError):
+        raise error
+    kind, place = type(error).__name__, _place(error)
+    said = f"{kind} in Headgate itself, at {place}; please report it"
+    if (kind, place) not in _logged:
+        _logged.add((kind, place))
+        log.error("%s: %s; messages that meet this are invalid", INTERNAL_ERROR, said)
+    return INTERNAL_ERROR, said
+
+
+def _place(error: Exception) -> str:
+    """The last line of this package that an exception came through."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(_PACKAGE):
+            return f"{path.relative_to(_PACKAGE)}:{line}"
+    return "an unknown place"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow import SOURCE_COLUMNS, bounded, decode_columns, most_bytes_of
 from headgate.encoding import Encoded, Encoder, packed
+from headgate.errors import internal_error
 from headgate.event import Event, Record
 from headgate.formats import decoder
 from headgate.limits import BATCH_BYTES, SPLICED_ROWS
@@ -443,7 +444,7 @@ class LanePass:
                     continue
                 entry.topic = selection.topic_of(event)
                 entry.event = selection.shape(event)
-            except SelectionError as error:
+            except Exception as error:
                 entry.event = refused_event(event, error)
             if self.is_behind(event):
                 yield from self.encode(chosen)
@@ -488,7 +489,7 @@ class LanePass:
         try:
             wanted, topic = selection.wants(event), selection.topic_of(event)
             found = Found(selection.shape(event), id_, wanted, topic, self.lane)
-        except SelectionError as error:
+        except Exception as error:
             found = Found(refused_event(event, error), id_, False, lane=self.lane)
         entry.topic = found.topic
         self.tally.ddl.append(found)
@@ -675,9 +676,13 @@ def by_place(
     ]
 
 
-def refused_event(event: Event, error: SelectionError) -> Event:
+def refused_event(event: Event, error: Exception) -> Event:
     """An event that cannot be processed, and why."""
-    return msgspec.structs.replace(event, kind="invalid", error=(error.code, str(error)))
+    if isinstance(error, SelectionError):
+        told = error.code, str(error)
+    else:
+        told = internal_error(error)
+    return msgspec.structs.replace(event, kind="invalid", error=told)
 
 
 def in_order(entries: list[Entry]) -> list[Entry]:

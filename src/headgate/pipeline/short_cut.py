@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import decode_columns, most_bytes_of
+from headgate.codec import decode_message
 from headgate.encoding import Encoder
-from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import decoder
 from headgate.pipeline.identity import identity
@@ -149,14 +149,14 @@ class ShortCut:
         kafka = [sink.kind == "kafka" for sink in self.job.sinks]
 
         def ask(key: bytes | None, value: bytes) -> Answer | None:
+            events = decode_message(decode, key, value, None, self.limit)
             try:
-                events = decode(key, value, None)
                 if len(events) != 1 or events[0].kind != "row" or identity(events[0]) is not None:
                     return None
                 if not selection.wants(events[0]):
                     return None
                 topic, event = selection.topic_of(events[0]), selection.shape(events[0])
-            except (DecodeError, SelectionError):
+            except SelectionError:
                 return None
             outcomes = [encoder(event) for encoder in encoders]
             for outcome, needs_topic in zip(outcomes, kafka):

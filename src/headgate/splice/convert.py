@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow import decode_columns, most_bytes_of
+from headgate.codec import decode_message
 from headgate.encoding import Encoded, Encoder, spread
-from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import Decode, decoder, load, split
 from headgate.records import RECORD_SCHEMA, record_batch
@@ -120,7 +120,7 @@ class Converter:
         encoder = Encoder(target, **target_options)
         for event in self.taught:
             encoder.learn(event)
-        ask = asking(decoder(format, **options), encoder)
+        ask = asking(decoder(format, **options), encoder, self.most)
         return Splicer(ask, reads_key(format), self.most)
 
     def losses(self, spliced: Spliced) -> Counter[str]:
@@ -221,14 +221,11 @@ def spliced_records(spliced: Spliced) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
 
 
-def asking(decode: Decode, encoder: Encoder) -> Ask:
+def asking(decode: Decode, encoder: Encoder, most: int) -> Ask:
     """What the codecs say of a message, for learning."""
 
     def ask(key: bytes | None, value: bytes) -> Answer | None:
-        try:
-            events = decode(key, value, None)
-        except DecodeError:
-            return None
+        events = decode_message(decode, key, value, None, most)
         if any(event.kind != "row" for event in events):
             return None
         outcomes = [encoder(event) for event in events]

@@ -246,6 +246,8 @@ def wrapped(text: str) -> Any:
     5
     """
     found = whole(text)
+    if len(text) > 20:
+        raise Lossy("misfit", text)
     if found.__class__ is not int and (beyond := int(text)) >= 2**63:
         raise Lossy("bigint-unsigned", beyond - 2**64 if beyond < 2**64 else found)
     return found
