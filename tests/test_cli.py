@@ -204,6 +204,15 @@ def test_detect_gives_a_verdict_per_file(feed: Path) -> None:
     assert {"canal-json:canal": 2, "maxwell:maxwell": 1} == verdict["formats"]
 
 
+def test_detect_counts_tombstones_as_the_topics_own(tmp_path: Path) -> None:
+    keys = [b'{"id":1}'] * 3
+    source = tmp_path / "topic.parquet"
+    pq.write_table(pa.table({"key": keys, "value": [canal(), canal(id=2), None]}), source)
+    done = run("detect", str(source))
+
+    assert f"{source}: canal-json:canal, 3 messages (2 row, 1 tombstone)\n" == done.stdout.decode()
+
+
 def test_formats_lists_every_format_with_its_dialects_and_options() -> None:
     listing = json.loads(run("formats", "--json").stdout)
 

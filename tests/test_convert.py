@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,40 @@ def test_strict_makes_dead_letters_of_what_would_lose(tmp_path: Path) -> None:
     (letter,) = pq.read_table(dead).to_pylist()
     assert (TICDC, "lossy") == (letter["value"], letter["code"])
     assert "labels" in letter["message"]
+
+
+def test_a_named_source_with_a_schema_is_reported(tmp_path: Path) -> None:
+    source, schema = tmp_path / "in.jsonl", tmp_path / "shop.sql"
+    source.write_bytes(TICDC + b"\n")
+    schema.write_text(SCHEMA)
+    done = run("convert", "--from", "canal-json:ticdc", "--to", "maxwell", str(source), "-",
+               "--schema", str(schema), "--report")  # fmt: skip
+
+    assert 0 == done.returncode
+    assert b"how often it was met" in done.stderr
+    assert b"enum-labels" not in done.stderr  # the schema has them
+
+
+def test_a_strict_report_counts_what_was_refused(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(TICDC + b"\n")
+    refused = run("convert", "--to", "debezium", "--strict", "--report", str(source), "-")
+    damaged = run("convert", "--to", "maxwell", "--report", "-", "-", stdin=b"{")
+
+    assert re.search(rb"1  enum-labels .*\n.*1 message could not be", refused.stderr, re.DOTALL)
+    assert b"was carried" not in refused.stderr
+    assert b"everything of the messages that were written was carried" in damaged.stderr
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.avro"])
+def test_an_output_of_no_known_kind_is_refused(feed: Path, tmp_path: Path, name: str) -> None:
+    done = run("convert", "--to", "maxwell", str(feed), str(tmp_path / name))
+
+    assert 2 == done.returncode
+    assert b".txt for lines, .parquet, or with a /" in done.stderr
+    assert not (tmp_path / name).exists()
+    run("convert", "--to", "maxwell", str(feed), f"{tmp_path / name}/")
+    assert 3 == pq.read_table(tmp_path / name).num_rows
 
 
 @pytest.mark.parametrize(

@@ -180,13 +180,19 @@ def verdict_of(file: str, counts: Counter[tuple[str | None, ...]]) -> dict[str, 
     formats: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     errors: Counter[str] = Counter()
+    tombstones: Counter[str] = Counter()
     for (format, dialect, kind, code), n in counts.items():
         if code:
             errors[code] += n
-        else:
-            name = format or "none"
-            formats[f"{name}:{dialect}" if dialect else name] += n
-            kinds[kind or ""] += n
+            continue
+        name = format or "none"
+        found = tombstones if kind == "tombstone" else formats
+        found[f"{name}:{dialect}" if dialect else name] += n
+        kinds[kind or ""] += n
+    if formats:  # a tombstone has no mark of any format: it is of the one that the others have
+        formats[formats.most_common(1)[0][0]] += tombstones.total()
+    else:
+        formats = tombstones
     return {
         "file": file,
         "messages": sum(counts.values()),
@@ -319,8 +325,9 @@ def convert(
     """Convert messages from any format into any other.
 
     IN is a file, a directory or - for standard input; OUT is - for standard output, or a path:
-    NAME.jsonl for lines, NAME.parquet or a directory for Parquet with Kafka's columns. Large input,
-    directories and --master go through Spark, and OUT is then a directory of that name.
+    NAME.jsonl for lines, NAME.parquet or a directory (NAME or NAME/) for Parquet with Kafka's
+    columns. Large input, directories and --master go through Spark, and OUT is then a directory of
+    that name.
     """
     reading = source_options(from_options, timezone, schema)
     writing = {**options, **({"schema": read_schema(schema)} if schema else {})}
@@ -328,6 +335,7 @@ def convert(
         writing["strict"] = True
     decoder(format, **reading)
     text = is_text(target, Encoder(to, **writing))
+    possible = possible_losses(format, to, writing) if report else []
     files = expand([source])
     check_folders(None if target == STDIN else target, errors)
     work = partial(
@@ -341,7 +349,13 @@ def convert(
         lost, tally = write_records(files, master, target, text, errors, work)
     else:
         lost, tally = convert_here(files, work, target, text, errors)
-    report_losses(lost, format, to, schema is not None, writing if report else None)
+    if report:
+        report_losses(lost, possible, to, not tally)
+    elif lost and not strict:
+        ways = f"{len(lost)} way{'s' if len(lost) > 1 else ''}"
+        click.echo(
+            f"headgate: not everything could be carried ({ways}); --report says what", err=True
+        )
     if tally:
         report_dead(tally, errors, "converted")
         raise click.exceptions.Exit(SOME_INVALID)
@@ -350,6 +364,11 @@ def convert(
 def is_text(target: str, encoder: Encoder) -> bool:
     """Whether lines are to be written, and not Parquet."""
     text = target == STDIN or target.endswith(LINES)
+    if not text and not target.endswith((".parquet", "/")) and Path(target).suffix:
+        raise UsageError(
+            f"{target} is no kind of output; name OUT as {', '.join(LINES)} for lines, .parquet, "
+            "or with a / at its end for a directory of Parquet"
+        )
     if text and encoder.encoding.binary:
         raise UsageError(
             f"{encoder.name} is binary and has no lines; name OUT as a directory or NAME.parquet"
@@ -378,21 +397,20 @@ def convert_here(
     return lost, tally
 
 
-def report_losses(
-    lost: Counter[str], format: str, to: str, schema: bool, options: dict[str, Any] | None
-) -> None:
-    """On standard error: in one line, or with `options` (of the target) the whole report."""
-    if options is None:
-        if lost:
-            ways = f"{len(lost)} way{'s' if len(lost) > 1 else ''}"
-            click.echo(
-                f"headgate: not everything could be carried ({ways}); --report says what", err=True
-            )
-        return
-    possible = [] if format == "auto" else losses(format, to, schema=schema, **options)
-    codes = [*lost, *(loss.code for loss in possible if loss.code not in lost)]
+def possible_losses(format: str, to: str, options: dict[str, Any]) -> list[str]:
+    """The codes of what may be lost between two formats; of a source of any format, none."""
+    if format == "auto":
+        return []
+    own = {name: value for name, value in options.items() if name != "schema"}
+    return [loss.code for loss in losses(format, to, schema="schema" in options, **own)]
+
+
+def report_losses(lost: Counter[str], possible: list[str], to: str, all_written: bool) -> None:
+    """On standard error: what was lost, or refused for it, and what else might have been."""
+    codes = [*lost, *(code for code in possible if code not in lost)]
     if not codes:
-        click.echo("headgate: everything was carried", err=True)
+        what = "everything" if all_written else "everything of the messages that were written"
+        click.echo(f"headgate: {what} was carried", err=True)
         return
     click.echo(f"headgate: what {to} cannot carry, and how often it was met", err=True)
     for code in sorted(codes, key=lambda code: -lost[code]):

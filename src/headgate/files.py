@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from headgate.arrow import HEADERS, SOURCE_COLUMNS, bounded
 from headgate.errors import UsageError
 from headgate.limits import BATCH_ROWS
-from headgate.relaxed_json import messages_in
+from headgate.relaxed_json import is_json, messages_in
 from headgate.values import LAST_TIME, YEAR_ONE
 
 PEEK_BYTES = 64 * 1024
@@ -163,15 +163,24 @@ class _Stream:
 def is_pretty(head: bytes) -> bool:
     """Whether text is printed over several lines instead of one message per line.
 
+    What is whole decides: lines that are JSON by themselves, or values of several lines. Where
+    nothing is, lines that begin as messages do are damaged messages.
+
     >>> is_pretty(b'{\\n  "a": 1\\n}\\n'), is_pretty(b'{"a":1}\\n{"a":2}\\n')
     (True, False)
+    >>> is_pretty(b'{"a":1,"b\\n{"a":2}\\n{"a":3,\\n')
+    False
     """
-    whole = head.rsplit(b"\n", 1)[0] if len(head) >= PEEK_BYTES else head
-    found = [line.strip() for line in whole.splitlines() if line.strip()]
-    if len(found) < 2 or found[0][:1] not in (b"{", b"[", b"/"):
+    whole = head.rpartition(b"\n")[0] if len(head) >= PEEK_BYTES else head
+    lines = [line.rstrip() for line in whole.splitlines() if line.strip()]
+    if len(lines) < 2 or lines[0].lstrip()[:1] not in (b"{", b"[", b"/"):
         return False
-    complete = sum(line[:1] == b"{" and line[-1:] == b"}" for line in found)
-    return complete * 2 < len(found)
+    by_line = sum(len(line) for line in lines if line[:1] == b"{" and is_json(line))
+    printed = (value for value in messages_in(whole) if b"\n" in value)
+    over_lines = sum(len(value) for value in printed if is_json(value))
+    if by_line or over_lines:
+        return over_lines > by_line
+    return sum(line.lstrip()[:1] == b"{" for line in lines) * 2 < len(lines)
 
 
 def blocks(source: Any) -> Iterator[bytes]:

@@ -103,7 +103,7 @@ def converted(
             first = [0, *accumulate(halves.counts)]
             for row in dead:  # a message is written as a whole or not at all
                 span = slice(first[row], first[row + 1])
-                outcomes[span] = [Encoded([], [], e.error) for e in outcomes[span]]
+                outcomes[span] = [Encoded([], lossy(e), e.error) for e in outcomes[span]]
         for outcome in outcomes:
             lost.update(outcome.lost)
         found = converter.records(halves, outcomes)
@@ -149,6 +149,11 @@ def refused_messages(counts: list[int], outcomes: list[Encoded]) -> dict[int, tu
                 found.setdefault(row, outcome.error)
         at += events
     return found
+
+
+def lossy(outcome: Encoded) -> list[str]:
+    """What an event would have lost, where it was refused for that."""
+    return outcome.lost if outcome.error and outcome.error[0] == "lossy" else []
 
 
 def dead_structs(

@@ -9,16 +9,30 @@ from headgate.errors import DecodeError
 from headgate.strict_json import escape_control_characters, members, parse
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|//[^\n]*|[{}\[\]]', re.DOTALL)
+_NEXT = re.compile(rb"\n(?=\{)")
 _COMMENT = re.compile(rb'("(?:[^"\\]|\\.)*"?)|//[^\n]*', re.DOTALL)
 _TRAILING_COMMA = re.compile(rb'("(?:[^"\\]|\\.)*"?)|,(?=\s*[}\]])', re.DOTALL)
 
 
 def messages_in(text: bytes) -> Iterator[bytes]:
-    """The top-level JSON values of a pretty-printed text; what is no JSON comes as one piece.
+    """The top-level JSON values of a pretty-printed text; what is no JSON comes as it is.
+
+    A value that was cut short ends where a line begins the next one.
 
     >>> list(messages_in(b'{"a": 1,}\\n\\n{"b": 2}'))
     [b'{"a": 1}', b'{"b": 2}']
+    >>> list(messages_in(b'{"a":\\n 1,\\n{"b":\\n 2}'))
+    [b'{"a":\\n 1,', b'{"b":\\n 2}']
     """
+    for value in map(as_json, _values(text)):
+        if value[:1] != b"{" or is_json(value):
+            yield value
+        else:
+            for part in _NEXT.split(value):
+                yield from map(as_json, _values(part))
+
+
+def _values(text: bytes) -> Iterator[bytes]:
     depth = start = 0
     for token in _TOKEN.finditer(text):
         if token.group() in (b"{", b"["):
@@ -26,10 +40,10 @@ def messages_in(text: bytes) -> Iterator[bytes]:
         elif token.group() in (b"}", b"]"):
             depth -= 1
             if depth <= 0:
-                yield as_json(text[start : token.end()].strip())
+                yield text[start : token.end()].strip()
                 depth, start = 0, token.end()
     if text[start:].strip():
-        yield as_json(text[start:].strip())
+        yield text[start:].strip()
 
 
 def as_json(printed: bytes) -> bytes:
@@ -38,18 +52,19 @@ def as_json(printed: bytes) -> bytes:
     >>> as_json(b'{"sql": "a\\nb", // why\\n}')
     b'{"sql": "a\\\\u000ab" \\n}'
     """
-    if _is_json(printed):
+    if is_json(printed):
         return printed
     text = _COMMENT.sub(_kept, printed)
     text = escape_control_characters(_TRAILING_COMMA.sub(_kept, text).strip())
-    return text if _is_json(text) else printed
+    return text if is_json(text) else printed
 
 
 def _kept(found: re.Match[bytes]) -> bytes:
     return found.group(1) or b""
 
 
-def _is_json(text: bytes) -> bool:
+def is_json(text: bytes) -> bool:
+    """Whether text is one JSON object, and nothing else."""
     try:
         parse(members, text)
     except DecodeError:
