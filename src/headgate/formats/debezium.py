@@ -17,7 +17,7 @@ from headgate.errors import DecodeError, shown
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.encoders.debezium import ENCODING
-from headgate.formats.parts.connect_columns import ValueOptions
+from headgate.formats.parts.connect_columns import ValueOptions, Writer
 from headgate.formats.parts.connect_values import (
     MOST_PLANS,
     MOST_SCHEMA_BYTES,
@@ -29,6 +29,7 @@ from headgate.formats.parts.debezium_source import (
     MYSQL_LIKE,
     NO_SOURCE,
     OMS,
+    TICDC,
     WRAPPER,
     Source,
     Times,
@@ -50,7 +51,7 @@ from headgate.values import convert, exact_nested, names_json, to_text
 
 OPS = {"c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "truncate"}
 OPS |= {code.upper(): op for code, op in OPS.items()}
-HEARTBEAT = "HEARTBEAT"
+HEARTBEAT, WATERMARK = "HEARTBEAT", "m"
 NO_SCHEMA = b"null"
 NO_RAW = Raw(NO_SCHEMA)
 _SCHEMA_FIRST, _PAYLOAD = b'{"schema":', b',"payload":'
@@ -117,7 +118,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         else:
             name = dialect or dialect_of(source, wrapped)
         oms = name != "debezium"
-        plan = plan_of(schema, oms, source.db, source.table)
+        writer: Writer = "oms" if oms else "ticdc" if source.connector == TICDC else "debezium"
+        plan = plan_of(schema, writer, source.db, source.table)
         before, after = envelope.before, envelope.after
         types = plan.types if not plan.texts else with_datetimes(plan, before, after)
         if plan.converters:
@@ -138,7 +140,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             after,
             types,
             None,
-            None,
+            source.commit_ts,
             source_moment(source, oms),
             moment(envelope),
             None if lean else position_of(source),
@@ -254,8 +256,7 @@ def extras() -> Any:
     """A function from source and bare columns to `extra`; equal ones are one shared object."""
 
     def make(told: tuple[Any, ...]) -> dict[str, str] | None:
-        version, connector, name, snapshot, *bare = told
-        source = Source(version=version, connector=connector, name=name, snapshot=snapshot)
+        source, bare = Source(**dict(zip(ORIGIN, told))), told[len(ORIGIN) :]
         extra = describe_source(source)
         for label, columns in zip(("numbers", "booleans", "nested"), bare):
             if columns:
@@ -265,9 +266,22 @@ def extras() -> Any:
     known = Memo(make)
 
     def extra_of(source: Source, bare: Bare) -> dict[str, str] | None:
-        return known[(source.version, source.connector, source.name, source.snapshot, *bare)]
+        return known[
+            (
+                source.version,
+                source.connector,
+                source.name,
+                source.snapshot,
+                source.cluster_id,
+                *bare,
+            )
+        ]
 
     return extra_of
+
+
+ORIGIN = ("version", "connector", "name", "snapshot", "cluster_id")
+"""The members of the source that rows of one producer share."""
 
 
 def unwrapped(value: bytes, wrapped: bool) -> bytes:
@@ -348,13 +362,15 @@ def other(
     """Everything that is not a row."""
     if envelope.op is None:
         return decode_auxiliary(key, payload, dialect)
+    source = envelope.source or NO_SOURCE
+    if envelope.op == WATERMARK and source.connector == TICDC:
+        return watermark(source, envelope)
     if envelope.op.upper() != HEARTBEAT:
         raise DecodeError(
             "unknown-type",
             f"op is {shown(envelope.op, 40)}, which no row change has",
-            "known: c, u, d, r, t, HEARTBEAT",
+            "known: c, u, d, r, t, HEARTBEAT, and TiCDC's m",
         )
-    source = envelope.source or NO_SOURCE
     return Event(
         "heartbeat",
         database=source.db or None,
@@ -365,6 +381,19 @@ def other(
         format="debezium",
         dialect=dialect or ("oms" if wrapped else "oms-flatten"),
         extra=describe_source(source) or None,
+    )
+
+
+def watermark(source: Source, envelope: Envelope) -> Event:
+    """TiCDC: every change up to this commit number has been sent."""
+    return Event(
+        "watermark",
+        commit_ts=source.commit_ts or None,  # 0 is no TSO
+        event_time=source_moment(source, False),
+        emit_time=moment(envelope),
+        format="debezium",
+        dialect="debezium",
+        extra=describe_source(source),
     )
 
 
@@ -393,17 +422,19 @@ FORMAT = Format(
     name="debezium",
     summary="Debezium's change event envelope, with or without its schema",
     dialects={
-        "debezium": "Debezium's MySQL connector, 0.9 to 3.x",
+        "debezium": "Debezium's MySQL connector, 0.9 to 3.x, and TiCDC's protocol debezium",
         "oms": "OceanBase Migration Service, method Debezium",
         "oms-flatten": "OceanBase Migration Service, method DebeziumFlatten",
     },
     options=Options,
     decoder=make_decoder,
     recognises=recognises,
-    kinds="rows, truncations, DDL, heartbeats, transaction and snapshot markers, tombstones",
+    kinds="rows, truncations, DDL, watermarks, heartbeats, transaction and snapshot markers, "
+    "tombstones",
     encoding=ENCODING,
     varying=(
         *("before", "after", "ts_ms", "ts_us", "ts_ns"),
         *(f"source.{name}" for name in ("ts_ms", "ts_us", "ts_ns", "pos", "row", "gtid", "thread")),
+        "source.commit_ts",
     ),
 )

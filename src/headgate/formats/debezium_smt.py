@@ -120,7 +120,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
                 "missing-member", "the row has no columns", "check that the format is right"
             )
         database, table = place(told, topic if not oms else None, options)
-        plan = plan_of(schema, oms, database, table)
+        plan = plan_of(schema, "oms" if oms else "debezium", database, table)
         event = Event(
             "row",
             None,

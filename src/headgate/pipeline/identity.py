@@ -81,6 +81,8 @@ def _canal_commit(event: Event) -> Place | None:
 
 def _binlog(event: Event) -> Place | None:
     """Debezium: the event in the binlog, and the row in the event. A snapshot is at one place."""
+    if event.commit_ts is not None:
+        return _commit(event)  # TiCDC's
     position = event.position or {}
     if "file" not in position or "pos" not in position:
         return None

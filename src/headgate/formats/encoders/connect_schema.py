@@ -8,6 +8,7 @@ from typing import Any
 
 from headgate.formats.encoders.common import jackson_style, to_json
 from headgate.formats.encoders.connect_values import Column
+from headgate.formats.parts.debezium_source import TICDC
 
 SNAPSHOT_WORDS = (
     "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"
@@ -103,6 +104,8 @@ def source(connector: str, placed: bool) -> dict[str, Any]:
         field("thread", "int64", True),
         field("query", "string", True),
     ]
+    if connector == TICDC:
+        fields += [field("commit_ts", "int64", True), field("cluster_id", "string", True)]
     return struct(fields, f"io.debezium.connector.{connector}.Source", field="source")
 
 
@@ -145,6 +148,13 @@ def envelope(
     times = [field(f"ts_{unit}", "int64", True) for unit in ("ms", "us", "ns")]
     own = [*images, source(connector, placed), TRANSACTION, field("op", "string"), *times]
     return opened(struct(own, dotted(*names, "Envelope"), 2))
+
+
+@lru_cache(maxsize=64)
+def watermark(name: str) -> bytes:
+    """The start of TiCDC's watermark."""
+    own = [source(TICDC, True), TRANSACTION, field("op", "string"), field("ts_ms", "int64", True)]
+    return opened(struct(own, dotted(name, "Envelope")))
 
 
 def key(fields: list[dict[str, Any]], names: tuple[str | None, ...]) -> bytes:

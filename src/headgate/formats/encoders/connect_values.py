@@ -200,6 +200,8 @@ def _column(
         if not type_.labels:
             return named("string", name)
         return named("string", name, allowed=",".join(type_.labels))
+    if family == "year":
+        return named("int32", f"{TIME}Year", own_year if own else year)
     return OTHERS.get(family, TEXT)
 
 
@@ -397,6 +399,15 @@ def year(text: str) -> int:
     if int(text) == 0:
         raise Lossy("zero-dates", 1900)
     return int(text)
+
+
+def own_year(text: str) -> int:
+    """A YEAR that came from a connector, which wrote 0000 as 1900 itself.
+
+    >>> own_year("0000")
+    1900
+    """
+    return 1900 if text == "0000" else year(text)
 
 
 # Bytes
@@ -743,7 +754,6 @@ POINT = Column(
 )
 OTHERS = {
     "double": plain("double", number),
-    "year": named("int32", f"{TIME}Year", year),
     "json": named("string", f"{DATA}Json"),
     "vector": Column(
         nested,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from headgate.errors import UsageError
 from headgate.event import Event, Record
@@ -24,7 +24,7 @@ from headgate.formats.encoders.connect_rows import (
     planner,
 )
 from headgate.formats.encoders.connect_values import INT64, ValueOptions, nested
-from headgate.formats.parts.debezium_source import MYSQL_LIKE, key_members
+from headgate.formats.parts.debezium_source import MYSQL_LIKE, TICDC, key_members
 from headgate.loss import HINTS, Lossy
 from headgate.options import EncodeOptions, names, option, spelled
 
@@ -38,6 +38,9 @@ PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 ORDERS = ("total_order", "data_collection_order")
 MIN_MICROS, MAX_MICROS = -(2**63) // 1_000 + 1, (2**63 - 1) // 1_000
 """The microseconds whose nanoseconds fit 64 bits."""
+OF_MYSQL = ("table", "server_id", "gtid", "file", "pos", "row", "thread", "query")
+OF_MYSQL += ("commit_ts", "cluster_id")
+"""Members that connectors of other databases do not have, or not in that place."""
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 
@@ -71,6 +74,8 @@ class Source(msgspec.Struct, gc=False):
     row: int | None = None
     thread: int | None = None
     query: str | None = None
+    commit_ts: int | UnsetType | None = UNSET
+    cluster_id: str | UnsetType | None = UNSET
 
 
 class Envelope(msgspec.Struct, gc=False):
@@ -84,6 +89,15 @@ class Envelope(msgspec.Struct, gc=False):
     ts_ms: int | None
     ts_us: int | None
     ts_ns: int | None
+
+
+class Watermark(msgspec.Struct, gc=False):
+    """TiCDC: what says that every change up to a commit number was sent."""
+
+    source: Source
+    ts_ms: int | None
+    transaction: None
+    op: str
 
 
 class SchemaChange(msgspec.Struct, gc=False):
@@ -243,9 +257,17 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
             found.name = prefix or kept.get("name", PREFIX)
             found.snapshot = kept.get("snapshot", "false")
             found.query = kept.get("query")
+            if found.connector == TICDC:
+                of_ticdc(found, event, kept)
         return found
 
     return source
+
+
+def of_ticdc(source: Source, event: Event, kept: Mapping[str, str]) -> None:
+    """Give a source TiCDC's members: the commit number, and no place in a binlog."""
+    source.commit_ts, source.cluster_id = event.commit_ts, kept.get("cluster_id")
+    source.file, source.server_id, source.pos, source.row, source.thread = "", 0, 0, 0, 0
 
 
 def make_written_source(
@@ -281,7 +303,7 @@ def is_placed(source: Source) -> bool:
 def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> Any:
     """The source of another database's connector: its members in place of MySQL's."""
     found = msgspec.structs.asdict(source)
-    for name in ("table", "server_id", "gtid", "file", "pos", "row", "thread", "query"):
+    for name in OF_MYSQL:
         del found[name]
     own = {n.removeprefix("source."): t for n, t in kept.items() if n.startswith("source.")}
     place = {n: t for n, t in (event.position or NOTHING).items() if n not in PLACES}
@@ -453,6 +475,8 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         )
         if own:
             restore(message, source, event, own)
+            if source.commit_ts is not UNSET:
+                discard(lost, ("commit-ts",))
         elif source.pos is None and event.position and "pos" in event.position:
             lost.append("position")  # OMS's place in the log is no offset
         if op == "update" and changes_key(event):
@@ -514,6 +538,8 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
         kept = own or NOTHING
         source = source_of(event, own)
         discard(lost, SCHEMA_CHANGE_CODES)
+        if source.commit_ts is not UNSET:
+            discard(lost, ("commit-ts",))
         note(event, lost, "emit-time-micros")
         changes = kept.get("tableChanges")
         database = event.database or ""
@@ -537,6 +563,17 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
             name = own.get("serverName")
         key = None if name is None else (connect_schema.HEARTBEAT_KEY, {"serverName": name})
         return write((connect_schema.HEARTBEAT, {"ts_ms": millis(event.emit_time)}), key)
+
+    def watermark(event: Event, lost: list[str]) -> list[Record]:
+        source = source_of(event, whose(event))
+        if source.connector != TICDC:
+            return []
+        discard(lost, ("commit-ts",))
+        message = Watermark(source, thousandth(event.emit_time), None, "m")
+        name = connect_schema.dotted(source.name, "watermark")
+        return write(
+            (connect_schema.watermark(name), message), (connect_schema.key([], (name,)), {})
+        )
 
     def boundary(event: Event, lost: list[str]) -> list[Record]:
         kept = whose(event) or NOTHING
@@ -570,6 +607,8 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
             return schema_change(event, lost)
         if event.kind == "heartbeat":
             return heartbeat(event, lost)
+        if event.kind == "watermark":
+            return watermark(event, lost)
         if event.kind == "tombstone":
             return tombstone(event, lost)
         if event.kind == "marker" and event.op in BOUNDARIES:

@@ -7,7 +7,7 @@ from base64 import b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from headgate import values
 from headgate.errors import DecodeError, UsageError, unknown_name
@@ -71,12 +71,21 @@ class ValueOptions(CommonOptions):
         declared(self.columns)
 
 
+Writer = Literal["debezium", "oms", "ticdc"]
+"""Who wrote a message: each has encodings of its own."""
+
+
 class Told(NamedTuple):
     """What is known of a column; `wire` is its type in the schema, None without one."""
 
     mysql: str
     wire: str | None
-    oms: bool
+    writer: Writer
+
+    @property
+    def oms(self) -> bool:
+        """Whether OMS wrote it."""
+        return self.writer == "oms"
 
 
 def declared(columns: str | None) -> dict[str, str]:
@@ -315,6 +324,16 @@ BINARY_MODES: dict[str, Convert] = {
 }
 
 
+def year_text(value: Any) -> str:
+    """A YEAR. MySQL's starts at 1901, so Debezium's 1900 is 0000; TiCDC's is 0.
+
+    >>> year_text(2022), year_text(1900), year_text(0)
+    ('2022', '0000', '0000')
+    """
+    found = values.year(str(value))
+    return "0000" if found == "1900" else found
+
+
 def binary(told: Told, options: ValueOptions) -> Convert:
     """What makes base64 of a BINARY or BLOB column."""
     mode = options.binary_handling_mode
@@ -322,7 +341,8 @@ def binary(told: Told, options: ValueOptions) -> Convert:
         return BINARY_MODES[mode]
     if told.oms:
         return hexadecimal
-    return unknown_binary if told.wire == "string" else base64_text
+    # TiCDC has base64 only, and calls it a string.
+    return unknown_binary if told.wire == "string" and told.writer == "debezium" else base64_text
 
 
 def datetime_units(told: Told, digits: int, options: ValueOptions) -> int:
@@ -351,6 +371,8 @@ def converter(told: Told, options: ValueOptions) -> Convert | None:
         return hex_bits if told.oms else little_endian_bits
     if base.endswith("blob") or base.endswith("binary"):
         return binary(told, options)
+    if base == "year":
+        return year_text
     if base == "date":
         return date_text
     if base == "time":

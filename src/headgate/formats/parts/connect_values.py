@@ -12,6 +12,7 @@ from headgate.event import ColumnType, Types
 from headgate.formats.parts.connect_columns import (
     Told,
     ValueOptions,
+    Writer,
     base64_decimal,
     base64_text,
     converter,
@@ -21,6 +22,7 @@ from headgate.formats.parts.connect_columns import (
     precision,
     text,
     told_columns,
+    year_text,
 )
 from headgate.formats.parts.connect_geometry import geometry, point
 from headgate.formats.parts.connect_times import (
@@ -54,6 +56,8 @@ class Field(msgspec.Struct, gc=False):
     name: str | None = None
     parameters: dict[str, str | int | None] | None = None
     fields: list[Field] | None = None
+    tidb_type: str | None = None
+    """The column's type, where TiCDC's extension is enabled."""
 
 
 class Plan(msgspec.Struct):
@@ -154,6 +158,7 @@ CONVERTERS: dict[str, Callable[[Field], Convert]] = {
     "io.debezium.time.IsoDate": lambda f: date_text,
     "io.debezium.time.IsoTime": lambda f: counted_time(MICROS),
     "io.debezium.time.IsoTimestamp": lambda f: zoned(digits_of(f)),
+    "io.debezium.time.Year": lambda f: year_text,
     "io.debezium.data.Bits": lambda f: little_endian_bits,
     "io.debezium.data.VariableScaleDecimal": lambda f: variable_scale,
     "io.debezium.data.geometry.Geometry": lambda f: geometry,
@@ -257,25 +262,34 @@ def source_type(field: Field) -> str | None:
     return f"{base}({parts}){space}{rest}"
 
 
+def tidb_type(field: Field) -> str | None:
+    """The type that TiCDC's extension tells: a name without length or labels.
+
+    >>> tidb_type(Field("int64", tidb_type="bigint unsigned"))
+    'bigint unsigned'
+    """
+    return "bit(1)" if field.tidb_type == "bit" else field.tidb_type
+
+
 def mysql_type(field: Field) -> str | None:
     """The MySQL type of a field: as propagated, else the nearest to its semantic or plain type."""
     found = source_type(field)
     if found is None and field.name in MYSQL_NAMES:
         found = MYSQL_NAMES[field.name](field)
-    return found or WIRE_TYPES.get(field.type.lower())
+    return found or tidb_type(field) or WIRE_TYPES.get(field.type.lower())
 
 
 def field_converter(
-    field: Field, told: str | None, oms: bool, options: ValueOptions
+    field: Field, told: str | None, writer: Writer, options: ValueOptions
 ) -> Convert | None:
     """What makes canonical text of a field: its semantic name decides, then its MySQL type."""
     if field.name in CONVERTERS:
         return CONVERTERS[field.name](propagated(field, told))
-    wire = field.type.lower()
-    mysql = told or source_type(field)
+    wire, oms = field.type.lower(), writer == "oms"
+    mysql = told or source_type(field) or tidb_type(field)
     if mysql and not field.name and wire not in ("array", "map", "struct"):
         binary_only = wire == "bytes" and not oms
-        found = None if binary_only else converter(Told(mysql, wire, oms), options)
+        found = None if binary_only else converter(Told(mysql, wire, writer), options)
         if found:
             return found
     if wire == "bytes":
@@ -296,7 +310,8 @@ def row_fields(schema: Field) -> list[Field]:
     """The columns' fields: those of `after` or `before` in an envelope, else the schema's own."""
     own = schema.fields or []
     images = {f.field: f.fields for f in own if f.field in ("before", "after")}
-    if images and any(f.field == "op" for f in own):
+    named = (schema.name or "").endswith(".Envelope")
+    if images and (named or any(f.field == "op" for f in own)):
         return images.get("after") or images.get("before") or []
     return own
 
@@ -309,19 +324,19 @@ def is_column(name: str) -> bool:
 def make_plan(
     schema: bytes,
     told: dict[str, str],
-    oms: bool,
+    writer: Writer,
     options: ValueOptions,
     column: Callable[[str], bool] = is_column,
 ) -> Plan:
     """Types and converters of a table's columns.
 
     >>> schema = b'{"type":"struct","fields":[{"type":"int32","field":"day"}]}'
-    >>> make_plan(schema, {}, False, ValueOptions()).types["day"].mysql
+    >>> make_plan(schema, {}, "debezium", ValueOptions()).types["day"].mysql
     'int'
     """
     root = parse(_schema, schema)
     if root is None:
-        found = {n: converter(Told(t, None, oms), options) for n, t in told.items()}
+        found = {n: converter(Told(t, None, writer), options) for n, t in told.items()}
         types = {n: ColumnType(t) for n, t in told.items()}
         return Plan(types or None, [(n, c) for n, c in found.items() if c])
     types = {}
@@ -331,7 +346,7 @@ def make_plan(
         if not column(name):
             continue
         types[name] = ColumnType(told.get(name) or mysql_type(field))
-        convert = field_converter(field, told.get(name), oms, options)
+        convert = field_converter(field, told.get(name), writer, options)
         if convert:
             converters.append((name, convert))
     texts = [name for name, convert in converters if convert is oms_string]
@@ -340,20 +355,20 @@ def make_plan(
 
 def planner(
     options: ValueOptions, column: Callable[[str], bool] = is_column
-) -> Callable[[bytes, bool, str | None, str | None], Plan]:
-    """A function from (schema bytes, OMS, database, table) to the plan, made once for each."""
+) -> Callable[[bytes, Writer, str | None, str | None], Plan]:
+    """A function from (schema bytes, writer, database, table) to the plan, made once for each."""
     columns = told_columns(options.columns, options.schema)
     by_table = options.schema is not None or "." in (options.columns or "")
-    plans: dict[tuple[bytes, bool, str | None, str | None], Plan] = {}
+    plans: dict[tuple[bytes, Writer, str | None, str | None], Plan] = {}
 
-    def plan(schema: bytes, oms: bool, database: str | None, table: str | None) -> Plan:
+    def plan(schema: bytes, writer: Writer, database: str | None, table: str | None) -> Plan:
         if columns is None and schema == b"null":
             return NO_PLAN
-        told = (schema, oms, database, table) if by_table else (schema, oms, None, None)
+        told = (schema, writer, database, table) if by_table else (schema, writer, None, None)
         found = plans.get(told)
         if found is None:
             own = columns(database, table) if columns else {}
-            found = make_plan(schema, own, oms, options, column)
+            found = make_plan(schema, own, writer, options, column)
             if len(plans) >= MOST_PLANS:
                 plans.clear()
             if len(schema) + len(database or "") + len(table or "") <= MOST_SCHEMA_BYTES:

@@ -131,6 +131,7 @@ def _schema(event: Event, key: bytes | None, payload: bytes) -> None:
     event.op = statement_op(event.ddl) or CHANGE_OPS.get((first.type or "").upper(), "query")
     event.database = message.databaseName or source.db or None
     event.table = (names[1] if len(names) > 1 else source.table) or None
+    event.commit_ts = source.commit_ts
     event.event_time = source_moment(source, is_oms(source))
     event.emit_time = moment(message)
     event.position = position_of(source)

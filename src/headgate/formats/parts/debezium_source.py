@@ -15,13 +15,15 @@ from headgate.values import micros
 WRAPPER = {"schema", "payload"}
 NULL = Raw(b"null")
 OMS = "OMS"
+TICDC = "TiCDC"
+"""The connector's name in messages of TiCDC, whose place in the log is the commit number alone."""
 # What an Arrow timestamp and a Python datetime both hold: the years 1 to 9999.
 Seconds = Annotated[int, msgspec.Meta(ge=-62_135_596_800, le=253_402_300_799)]
 Millis = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000, le=253_402_300_799_999)]
 Micros = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
 Flag = str | bool | None
 
-MYSQL_LIKE = {"mysql", "mariadb", None}
+MYSQL_LIKE = {"mysql", "mariadb", TICDC, None}
 ELSEWHERE = {"lsn", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no", "txId"}
 """Positions of connectors other than MySQL's."""
 
@@ -35,7 +37,7 @@ class Times(msgspec.Struct, gc=False):
 
 
 class Source(Times, gc=False):
-    """The members of `source` that MySQL's connector and OMS write, of all versions."""
+    """The members of `source` that MySQL's connector, OMS and TiCDC write, of all versions."""
 
     version: str | None = None
     connector: str | None = None
@@ -52,6 +54,8 @@ class Source(Times, gc=False):
     row: Int64 | None = None
     thread: Int64 | None = None
     query: str | None = None
+    commit_ts: Int64 | None = None
+    cluster_id: str | None = None
 
 
 class Transaction(msgspec.Struct, gc=False):
@@ -116,6 +120,8 @@ def position_of(source: Source) -> dict[str, str] | None:
     >>> position_of(Source(file="mysql-bin.000003", pos=154, row=0))
     {'file': 'mysql-bin.000003', 'pos': '154', 'row': '0'}
     """
+    if source.connector == TICDC:
+        return None  # it has no binlog: these members are always empty or 0
     position: dict[str, str] = {}
     if source.file is not None:
         position["file"] = source.file
@@ -152,6 +158,7 @@ def describe_source(source: Source) -> dict[str, str]:
         "connector": source.connector,
         "name": source.name,
         "snapshot": flag(source.snapshot),
+        "cluster_id": source.cluster_id,
     }
     return {name: value for name, value in told.items() if value is not None}
 
