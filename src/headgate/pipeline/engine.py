@@ -315,7 +315,7 @@ class Engine:
 
 def reach(spark: SparkSession, job: Job) -> None:
     """Refuse a source that does not answer; Spark would try for minutes before it says so."""
-    with Admin(spark._jvm, job.source.kafka, job.source.name) as admin:
+    with Admin(spark._jvm, job.source.kafka, job.source.name, tries=1) as admin:
         admin.names()
 
 

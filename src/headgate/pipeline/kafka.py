@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from headgate.errors import UsageError
 from headgate.pipeline.job import Sink
+from headgate.pipeline.kafka_options import COMMITTED, ISOLATION
 
 DEFAULT_PARTITIONS = 3
 """Partitions of a topic that is made, where `partition-num` does not say; as TiCDC has it."""
+TRIES, PAUSE = 3, 1.0
+"""How often a question is asked while brokers do not answer, and the seconds in between."""
+T = TypeVar("T")
 
 
 class Topics:
@@ -56,10 +61,15 @@ class Topics:
 
 
 class Admin:
-    """Kafka's AdminClient, closed after use; its errors name the sink and no secret."""
+    """Kafka's AdminClient, closed after use; its errors name the sink and no secret.
 
-    def __init__(self, jvm: Any, options: dict[str, str], name: str) -> None:
-        self.jvm, self.name = jvm, name
+    A question that fails for a reason that passes (no broker answers, a leader moves) is asked
+    again, `tries` times in all.
+    """
+
+    def __init__(self, jvm: Any, options: dict[str, str], name: str, tries: int = TRIES) -> None:
+        self.jvm, self.name, self.tries = jvm, name, tries
+        self.committed = options.get(ISOLATION, COMMITTED) == COMMITTED
         properties = jvm.java.util.Properties()
         for key, value in options.items():
             if key.startswith("kafka."):
@@ -79,25 +89,40 @@ class Admin:
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
         """The number of partitions of those topics that there are."""
-        futures = self.client.describeTopics(self.list(names)).topicNameValues()
-        found = {}
-        for name in futures:
-            try:
-                found[name] = futures[name].get().partitions().size()
-            except Py4JJavaError as error:
-                if "UnknownTopicOrPartition" not in str(error.java_exception):
-                    raise self.refused(error) from None
-        return found
+        return {name: told.partitions().size() for name, told in self.described(names).items()}
+
+    def ids(self, names: Iterable[str]) -> dict[str, str]:
+        """The ids of those topics that there are; a topic that is made anew has another.
+
+        Brokers before Kafka 2.8 tell none.
+        """
+        none = self.jvm.org.apache.kafka.common.Uuid.ZERO_UUID.toString()
+        found = {name: told.topicId().toString() for name, told in self.described(names).items()}
+        return {name: id_ for name, id_ in found.items() if id_ != none}
+
+    def described(self, names: Iterable[str]) -> dict[str, Any]:
+        """What Kafka says of those topics that there are."""
+        wanted = self.list(names)
+
+        def ask() -> dict[str, Any]:
+            futures = self.client.describeTopics(wanted).topicNameValues()
+            found = {}
+            for name in futures:
+                try:
+                    found[name] = futures[name].get()
+                except Py4JJavaError as error:
+                    if "UnknownTopicOrPartition" not in str(error.java_exception):
+                        raise
+            return found
+
+        return self.asked(ask)
 
     def names(self) -> list[str]:
         """All topics."""
-        try:
-            return sorted(self.client.listTopics().names().get())
-        except Py4JJavaError as error:
-            raise self.refused(error) from None
+        return self.asked(lambda: sorted(self.client.listTopics().names().get()))
 
     def latest(self, lanes: Iterable[tuple[Any, Any]]) -> dict[tuple[Any, Any], int]:
-        """The end of each partition."""
+        """The end of each partition: of what a reader gets that reads as the job does."""
         wanted = self.jvm.java.util.HashMap()
         places = {
             self.jvm.org.apache.kafka.common.TopicPartition(topic, number): (topic, number)
@@ -106,20 +131,35 @@ class Admin:
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
         for place in places:
             wanted.put(place, spec)
-        try:
-            found = self.client.listOffsets(wanted).all().get()
-            return {lane: found.get(place).offset() for place, lane in places.items()}
-        except Py4JJavaError as error:
-            raise self.refused(error) from None
+        levels = self.jvm.org.apache.kafka.common.IsolationLevel
+        level = levels.READ_COMMITTED if self.committed else levels.READ_UNCOMMITTED
+        options = self.jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
+        found = self.asked(lambda: self.client.listOffsets(wanted, options).all().get())
+        return {lane: found.get(place).offset() for place, lane in places.items()}
 
     def create(self, name: str, partitions: int, replication: int) -> None:
         """Make a topic; that another did so at the same time is no error."""
         topic = self.jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, replication)
-        try:
-            self.client.createTopics(self.list([topic])).all().get()
-        except Py4JJavaError as error:
-            if "TopicExists" not in str(error.java_exception):
-                raise self.refused(error) from None
+
+        def ask() -> None:
+            try:
+                self.client.createTopics(self.list([topic])).all().get()
+            except Py4JJavaError as error:
+                if "TopicExists" not in str(error.java_exception):
+                    raise
+
+        self.asked(ask)
+
+    def asked(self, ask: Callable[[], T]) -> T:
+        """The answer to a question, or what Kafka says against it."""
+        for again in range(self.tries - 1, -1, -1):
+            try:
+                return ask()
+            except Py4JJavaError as error:
+                if not again or not passes(error):
+                    raise self.refused(error) from None
+            time.sleep(PAUSE)
+        raise AssertionError("a question is asked at least once")
 
     def list(self, values: Iterable[Any]) -> Any:
         """A Java list."""
@@ -132,3 +172,12 @@ class Admin:
         """What Kafka said, without the stack."""
         said = str(error.java_exception).rpartition("Exception: ")[2] or str(error.java_exception)
         return UsageError(f"{self.name}: Kafka says: {said.strip()}; check the brokers' address")
+
+
+def passes(error: Py4JJavaError) -> bool:
+    """Whether Kafka's error is of those that may be gone when one asks again."""
+    cause = error.java_exception.getCause() or error.java_exception
+    kind = cause.getClass()
+    while kind is not None and kind.getSimpleName() != "RetriableException":
+        kind = kind.getSuperclass()
+    return kind is not None

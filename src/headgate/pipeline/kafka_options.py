@@ -60,15 +60,18 @@ _TAKEN = {
     "kafka.interceptor.classes": "leave it out; Spark's connector does not take it",
 }
 
-
+ISOLATION, COMMITTED = "kafka.isolation.level", "read_committed"
+"""A producer that aborts a transaction takes its messages back: they are no data."""
 READING = {
     "kafka.max.poll.records": "5000",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
     "kafka.receive.buffer.bytes": "-1",
+    ISOLATION: COMMITTED,
 }
-"""Fewer, larger requests, and a window that the system sizes: a job reads long runs of a partition,
-and the client's own settings cost a tenth more time here and twice as much in the broker. Larger
-than this they gain nothing, and each partition can hold that much memory."""
+"""Only what was committed; and fewer, larger requests, and a window that the system sizes: a job
+reads long runs of a partition, and the client's own settings cost a tenth more time here and twice
+as much in the broker. Larger than this they gain nothing, and each partition can hold that much
+memory."""
 REQUEST_SIZE, REQUEST_BYTES = "kafka.max.request.size", 1 << 20
 """The largest message that a producer sends, and what that is unless told otherwise."""
 MOST_BATCH, LEAST_BATCH, BUFFER = 512 << 10, 16 << 10, 64 << 20

@@ -219,7 +219,8 @@ class Lag:
         done = sources.offsets_of(engine.spark_checkpoint, engine.state.batch)
         try:
             if self.admin is None:
-                self.admin = Admin(engine.spark._jvm, engine.job.source.kafka, "the source")
+                source = engine.job.source
+                self.admin = Admin(engine.spark._jvm, source.kafka, source.name, tries=1)
             newest = self.admin.latest(list(done))
         except HeadgateError:
             self.close()

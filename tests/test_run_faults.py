@@ -1,0 +1,65 @@
+"""What a job must not take for granted: its source, its checkpoint and its target change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from confluent_kafka import Producer
+from kafka_broker import Broker
+from messages import canal
+from pyspark.sql import SparkSession
+from test_run_kafka import once, uri
+
+from headgate.pipeline.engine import Engine
+from headgate.pipeline.load import job_of
+from headgate.pipeline.run import Lag
+
+
+def row(n: int) -> bytes:
+    return canal(data=[{"id": str(n), "amount": "1.10", "note": None}])
+
+
+def numbers(broker: Broker, topic: str) -> list[int]:
+    """The rows that were written to a topic in Maxwell's format."""
+    return sorted(json.loads(record[3])["data"]["id"] for record in broker.consume(topic))
+
+
+def test_only_committed_transactions_are_data(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("transactions", 1)
+    producer = Producer({**broker.client, "transactional.id": "shop"})
+    producer.init_transactions()
+
+    def transaction(*rows: int) -> None:
+        producer.begin_transaction()
+        for n in rows:
+            producer.produce(topic, row(n))
+        producer.flush()
+
+    transaction(1, 2)
+    producer.commit_transaction()
+    transaction(3, 4)
+    producer.abort_transaction()
+    transaction(5)
+    producer.commit_transaction()
+    transaction(6)  # neither yet
+    source, sink = uri(broker, topic), uri(broker, "transactions-out", protocol="maxwell")
+
+    status = once(spark, tmp_path, source, sink)
+
+    assert ["1", "2", "5"] == list(map(str, numbers(broker, "transactions-out")))
+    assert (3, 0) == (status.totals.messages, status.lag_offsets)
+    producer.commit_transaction()
+    told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t"}
+    lag = Lag(Engine(spark, job_of(source, (sink,), told)))
+    assert 2 == lag.now()  # the message, and the mark of its commit
+    lag.close()
+    assert 0 == once(spark, tmp_path, source, sink).lag_offsets
+    assert ["1", "2", "5", "6"] == list(map(str, numbers(broker, "transactions-out")))
+    everything = uri(broker, topic, **{"kafka.isolation.level": "read_uncommitted"})
+    other = tmp_path / "other"
+    assert (
+        6 == once(spark, other, everything, f"file://{other}/out?protocol=maxwell").totals.messages
+    )
