@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 
 from headgate.errors import UsageError, shown
 from headgate.pipeline.lane import LETTER_COLUMNS
-from headgate.pipeline.sinks import OWNER
+from headgate.pipeline.sinks import OWNER, Owner
 from headgate.pipeline.sources import INBOX
-from headgate.pipeline.state import IDENTITY
+from headgate.pipeline.state import IDENTITY, Identity
+from headgate.pipeline.state_files import read_state
 from headgate.pipeline.storage import Storage
 
 REPLAYED = "_replayed"
@@ -26,10 +27,10 @@ class Store:
 
     def __init__(self, path: str) -> None:
         self.storage = Storage(path)
-        if not self.storage.exists(OWNER):
+        owner = read_state(self.storage, OWNER, Owner)
+        if owner is None or owner.checkpoint is None:
             raise UsageError(f"{path} is no store of dead letters; name a job's dead_letters")
-        owner = self.storage.read_json(OWNER)
-        self.job_id, self.checkpoint = owner["job"], owner["checkpoint"]
+        self.job_id, self.checkpoint = owner.job, owner.checkpoint
 
     def batches(self) -> list[str]:
         """The folders that hold letters."""
@@ -52,8 +53,8 @@ class Store:
         """
         checkpoint = checkpoint or self.checkpoint
         state = Storage(f"{checkpoint}/headgate")
-        told = state.read_json(IDENTITY)
-        if told is None or told["id"] != self.job_id:
+        told = read_state(state, IDENTITY, Identity)
+        if told is None or told.id != self.job_id:
             raise UsageError(
                 f"{self.storage.uri} is not of the job whose checkpoint is {checkpoint}; "
                 "name the job that wrote it with --job"

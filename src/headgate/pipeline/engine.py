@@ -38,7 +38,7 @@ from headgate.pipeline.lane import (
     passing,
 )
 from headgate.pipeline.packs import unpacked
-from headgate.pipeline.sinks import FileWriter, Writer, writer
+from headgate.pipeline.sinks import FileWriter, Owner, Writer, writer
 from headgate.pipeline.state import State, States
 from headgate.pipeline.storage import Storage
 
@@ -74,6 +74,7 @@ class Engine:
         self.spark_checkpoint = Storage(f"{job.checkpoint}/query")
         self.storage.make_folder(sources.INBOX)
         self.states = States(self.storage)
+        sources.look_at_progress(self.spark_checkpoint)
         job_id = self.states.job_id()
         self.job = replace(
             job,
@@ -81,8 +82,7 @@ class Engine:
             sinks=tuple(with_partitions(spark, s) for s in job.sinks),
         )
         self.writers: list[Writer] = [writer(spark, s, job_id) for s in self.job.sinks]
-        owner = {"job": job_id, "checkpoint": job.checkpoint}
-        self.letters = FileWriter(job.dead_letters, owner, lines=False)
+        self.letters = FileWriter(job.dead_letters, Owner(job_id, job.checkpoint), lines=False)
         self.signatures: dict[int, set[str]] = {}
         self.judging = any(each.where for each in job.filters)
         self.long = False
@@ -103,7 +103,7 @@ class Engine:
         """One micro-batch; dead letters that come back go last."""
         with self.busy:
             started = time.monotonic()
-            self.states.belongs_to(self.spark_checkpoint.read_json("metadata")["id"])
+            self.states.belongs_to(sources.query_id(self.spark_checkpoint))
             state = self.states.before(number)
             parts = [Parts() for _ in self.job.sinks]
             letters: list[DataFrame] = []

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -13,10 +14,18 @@ from headgate.errors import UsageError
 from headgate.pipeline.job import Sink
 from headgate.pipeline.kafka import Topics
 from headgate.pipeline.kafka_options import writing
+from headgate.pipeline.state_files import read_state, write_state
 from headgate.pipeline.storage import Storage
 
 OWNER = "_headgate.json"
 """The file by which a directory knows the job that writes it."""
+
+
+class Owner(msgspec.Struct, omit_defaults=True):
+    """The job that writes a directory; of dead letters also where its inbox is."""
+
+    job: str
+    checkpoint: str | None = None
 
 
 class Writer(Protocol):
@@ -29,7 +38,7 @@ class Writer(Protocol):
 def writer(spark: SparkSession, sink: Sink, job_id: str) -> Writer:
     """What writes to a sink."""
     if sink.kind == "file":
-        return FileWriter(sink.path or "", {"job": job_id}, sink.lines)
+        return FileWriter(sink.path or "", Owner(job_id), sink.lines)
     if sink.kind == "kafka":
         return KafkaWriter(spark, sink)
     return ConsoleWriter()
@@ -42,10 +51,10 @@ class FileWriter:
     names sort in the order of the messages.
     """
 
-    def __init__(self, path: str, owner: dict[str, str], lines: bool) -> None:
+    def __init__(self, path: str, owner: Owner, lines: bool) -> None:
         self.storage, self.lines = Storage(path), lines
-        found = self.storage.read_json(OWNER)
-        if found is not None and found["job"] != owner["job"]:
+        found = read_state(self.storage, OWNER, Owner)
+        if found is not None and found.job != owner.job:
             raise UsageError(
                 f"{path} was written by another job or from another checkpoint, and its batches "
                 "would be taken for this one's; name a new directory, or restore the checkpoint"
@@ -53,7 +62,7 @@ class FileWriter:
         if found is None:
             if any(not name.startswith((".", "_")) for name in self.storage.names()):
                 raise UsageError(f"{path} holds files of something else; name a new directory")
-            self.storage.write_json(OWNER, owner)
+            write_state(self.storage, OWNER, owner)
 
     def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write a batch beside its place, then move it there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -21,6 +22,7 @@ from headgate.pipeline import headers
 from headgate.pipeline.job import Source
 from headgate.pipeline.kafka_options import READING
 from headgate.pipeline.lane import KAFKA_SCHEMA, MESSAGE_SCHEMA, Lane
+from headgate.pipeline.state_files import damaged
 from headgate.pipeline.storage import Storage
 
 INBOX = "inbox"
@@ -198,14 +200,46 @@ def placed(
 
 def offsets_of(checkpoint: Storage, batch: int) -> dict[Lane, int]:
     """Where a batch ends in every partition that Spark knew of when it planned it."""
-    written = (checkpoint.read(f"offsets/{batch}") or b"").decode().splitlines()
     found: dict[Lane, int] = {}
-    for line in written[2:]:
-        try:
-            told = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            continue
+    for told in logged(checkpoint, f"offsets/{batch}")[1:]:
         for topic, partitions in told.items() if isinstance(told, dict) else ():
             if isinstance(partitions, dict):
                 found.update({(topic, int(n)): end for n, end in partitions.items()})
     return found
+
+
+def query_id(checkpoint: Storage) -> str:
+    """What Spark calls the query whose progress a checkpoint keeps."""
+    try:
+        return str(
+            msgspec.json.decode(checkpoint.read("metadata") or b"", type=dict[str, str])["id"]
+        )
+    except (msgspec.MsgspecError, KeyError):
+        raise damaged(checkpoint, "metadata") from None
+
+
+def look_at_progress(checkpoint: Storage) -> None:
+    """Name the file of Spark's progress that is damaged; Spark would only say that one is."""
+    if checkpoint.exists("metadata"):
+        query_id(checkpoint)
+    for folder in ("offsets", "commits", "sources/0", "sources/1"):
+        stems = [n for n in checkpoint.names(folder) if n.removesuffix(".compact").isdigit()]
+        for name in sorted(stems, key=lambda n: int(n.removesuffix(".compact")))[-2:]:
+            logged(checkpoint, f"{folder}/{name}")
+
+
+def logged(checkpoint: Storage, name: str) -> list[Any]:
+    """What a file of Spark's progress holds: a version, then JSON, line by line, `-` for nothing.
+
+    There is nothing in a file that is not there.
+    """
+    found = checkpoint.read(name)
+    if found is None:
+        return []
+    version, *lines = found.lstrip(b"\0").split(b"\n")
+    try:
+        if not version.startswith(b"v"):
+            raise ValueError("no version")
+        return [None if line == b"-" else msgspec.json.decode(line) for line in lines if line]
+    except ValueError:
+        raise damaged(checkpoint, name) from None

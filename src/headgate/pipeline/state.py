@@ -11,6 +11,7 @@ from headgate.errors import UsageError
 from headgate.event import Event
 from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, add_counts, table_name
 from headgate.pipeline.ledger import FOLDER
+from headgate.pipeline.state_files import damaged, read_state, write_state
 from headgate.pipeline.storage import Storage
 
 KEPT = 5
@@ -147,6 +148,13 @@ def remembered(catalogue: list[Event], event: Event) -> list[Event]:
     return [*catalogue, slim]
 
 
+class Identity(msgspec.Struct):
+    """By what a job is known to its targets, and the query whose progress its state belongs to."""
+
+    id: str
+    query: str | None = None
+
+
 class States:
     """The states of a job, in its checkpoint."""
 
@@ -155,11 +163,11 @@ class States:
 
     def job_id(self) -> str:
         """What the job is known by to its sinks; made at the first start."""
-        found = self.storage.read_json(IDENTITY)
+        found = read_state(self.storage, IDENTITY, Identity)
         if found is None:
-            found = {"id": uuid.uuid4().hex}
-            self.storage.write_json(IDENTITY, found)
-        return str(found["id"])
+            found = Identity(uuid.uuid4().hex)
+            write_state(self.storage, IDENTITY, found)
+        return found.id
 
     def before(self, batch: int) -> State:
         """What was known before a batch; a batch that is repeated finds what it found at first."""
@@ -170,10 +178,12 @@ class States:
 
     def belongs_to(self, query: str) -> None:
         """Refuse a state that was written beside another query's progress."""
-        told = self.storage.read_json(IDENTITY)
-        if told.get("query") is None and not self.numbers():
-            self.storage.write_json(IDENTITY, {**told, "query": query})
-        elif told.get("query") != query:
+        told = read_state(self.storage, IDENTITY, Identity)
+        if told is None:
+            raise self.separated(f"it has no {IDENTITY}")
+        if told.query is None and not self.numbers():
+            write_state(self.storage, IDENTITY, Identity(told.id, query))
+        elif told.query != query:
             raise self.separated("it was written with another query's progress")
 
     def separated(self, why: str) -> UsageError:
@@ -190,18 +200,15 @@ class States:
 
     def read(self, batch: int) -> State:
         """The state after a batch."""
-        found = self.storage.read(f"{BATCHES}/{batch}.json")
-        try:
-            return msgspec.json.decode(found or b"", type=State)
-        except msgspec.MsgspecError:
-            raise UsageError(
-                f"{self.storage.uri}/{BATCHES}/{batch}.json is damaged; restore the checkpoint as "
-                "a whole, or start with a new one and a new target"
-            ) from None
+        name = f"{BATCHES}/{batch}.json"
+        found = read_state(self.storage, name, State)
+        if found is None:
+            raise damaged(self.storage, name)
+        return found
 
     def write(self, state: State) -> None:
         """Keep a state; then old ones, and ledger files that none names, may go."""
-        self.storage.write_json(f"{BATCHES}/{state.batch}.json", state)
+        write_state(self.storage, f"{BATCHES}/{state.batch}.json", state)
         numbers = sorted(n for n in self.numbers() if n <= state.batch)
         for old in numbers[:-KEPT]:
             self.storage.delete(f"{BATCHES}/{old}.json")

@@ -13,6 +13,7 @@ import msgspec
 from headgate.errors import UsageError, shown
 from headgate.pipeline.lane import Tally
 from headgate.pipeline.state import State, Totals
+from headgate.pipeline.state_files import read_state, write_state
 from headgate.pipeline.storage import Storage
 
 FILE = "status.json"
@@ -87,7 +88,7 @@ class Reporter:
     def save(self) -> None:
         """Write the status for `headgate status`."""
         self.status.updated = time.time()
-        self.storage.write_json(FILE, self.status)
+        write_state(self.storage, FILE, self.status)
 
     def say(self, event: str, **more: Any) -> None:
         """One line of the log."""
@@ -137,10 +138,9 @@ def details(status: Status) -> Iterator[str]:
 
 def read(checkpoint: str) -> Status:
     """The status that a job last wrote."""
-    found = Storage(f"{checkpoint}/headgate").read(FILE)
-    if found is None:
+    status = read_state(Storage(f"{checkpoint}/headgate"), FILE, Status)
+    if status is None:
         raise UsageError(f"{checkpoint} holds no job's status; name a job file or its checkpoint")
-    status = msgspec.json.decode(found, type=Status)
     silent = time.time() - status.updated
     if status.state in ("starting", "running") and silent > STALE_SECONDS:
         status.reason = f"not heard of for {silent:,.0f} s; it may have been killed"

@@ -1,0 +1,98 @@
+"""The files of a job's state: another version and damage are refused, and the file is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.errors import UsageError
+from headgate.pipeline import sources, status
+from headgate.pipeline.dead_letters import Store
+from headgate.pipeline.sinks import FileWriter, Owner
+from headgate.pipeline.state import State, States
+from headgate.pipeline.storage import Storage
+
+
+def states(root: Path) -> States:
+    """What a job leaves that ran one batch."""
+    found = States(Storage(f"{root}/headgate"))
+    found.job_id()
+    found.write(State(batch=0))
+    return found
+
+
+def a_state(root: Path) -> Any:
+    return states(root).latest
+
+
+def an_identity(root: Path) -> Any:
+    return states(root).job_id
+
+
+def a_status(root: Path) -> Any:
+    status.Reporter("job", Storage(f"{root}/headgate")).save()
+    return lambda: status.read(str(root))
+
+
+def a_target(root: Path) -> Any:
+    def open_it() -> FileWriter:
+        return FileWriter(str(root / "out"), Owner("a"), lines=False)
+
+    open_it()
+    return open_it
+
+
+def dead_letters(root: Path) -> Any:
+    FileWriter(str(root / "out"), Owner("a", "b"), lines=False)
+    return lambda: Store(str(root / "out"))
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (a_state, "headgate/batches/0.json"),
+        (an_identity, "headgate/job.json"),
+        (a_status, "headgate/status.json"),
+        (a_target, "out/_headgate.json"),
+        (dead_letters, "out/_headgate.json"),
+    ],
+)
+def test_a_file_of_another_version_or_damaged_is_named(
+    make: Any, name: str, tmp_path: Path
+) -> None:
+    read = make(tmp_path)
+    read()
+    file = tmp_path / name
+    whole = file.read_text()
+    for told, version in (("9", '"version":9,'), ("none", "")):
+        file.write_text(whole.replace('"version": 1,', version))
+        with pytest.raises(UsageError, match=rf"{name} is of another .* has version {told}, "):
+            read()
+    for wrong in ("", whole[:-9], '{"version": 1, "batch": "x", "id": 1, "job": 1, "name": 1}'):
+        file.write_text(wrong)
+        with pytest.raises(UsageError, match=f"{name} is damaged; restore the checkpoint"):
+            read()
+
+
+@pytest.mark.parametrize("name", ["metadata", "offsets/3", "commits/3", "sources/0/2"])
+def test_a_damaged_file_of_sparks_is_named(name: str, tmp_path: Path) -> None:
+    good = {
+        "metadata": '{"id":"a"}',
+        "offsets/3": 'v1\n{"batchWatermarkMs":0}\n{"cdc":{"0":5,"1":7}}\n-',
+        "commits/3": 'v1\n{"nextBatchWatermarkMs":0}',
+        "sources/0/2": '\0v1\n{"cdc":{"0":0}}',
+    }
+    for file, text in good.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+    checkpoint = Storage(str(tmp_path))
+    sources.look_at_progress(checkpoint)
+    assert {("cdc", 0): 5, ("cdc", 1): 7} == sources.offsets_of(checkpoint, 3)
+    assert {} == sources.offsets_of(checkpoint, 4)
+
+    for wrong in ("", good[name][:-4]):
+        (tmp_path / name).write_text(wrong)
+        with pytest.raises(UsageError, match=f"{name} is damaged; restore the checkpoint"):
+            sources.look_at_progress(checkpoint)
