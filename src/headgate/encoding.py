@@ -202,7 +202,8 @@ IMAGES = {
 def malformed(event: Event, own: bool) -> str | None:
     """What is wrong with an event that no decoder makes, but a user's job might.
 
-    `own` says that it is of the format to be written: Debezium has deletes that tell the key only.
+    `own` says that it is of the format to be written: Debezium has deletes that tell the key only,
+    TiCDC some of tables without a key that tell no column at all.
 
     >>> malformed(Event("row", "insert", before={"id": "1"}), False)
     'the insert has a before image and no after image'
@@ -215,7 +216,8 @@ def malformed(event: Event, own: bool) -> str | None:
     before, after = bool(event.before), bool(event.after)
     if (event.op, before, after) in IMAGES:
         return None
-    if event.op == "delete" and not after and own and event.format == "debezium":
+    told = event.format == "debezium" or event.before is not None
+    if event.op == "delete" and not after and own and told:
         return None
     if event.op not in ("insert", "snapshot", "update", "delete", "truncate"):
         return f"no row has the operation {shown(event.op)}"
