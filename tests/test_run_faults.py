@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 from kafka_broker import Broker
 from messages import canal
 from pyspark.sql import SparkSession
+from test_run import Bench
 from test_run_kafka import once, uri
 
+from headgate.errors import UsageError
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.load import job_of
 from headgate.pipeline.run import Lag
@@ -63,3 +67,26 @@ def test_only_committed_transactions_are_data(
     assert (
         6 == once(spark, other, everything, f"file://{other}/out?protocol=maxwell").totals.messages
     )
+
+
+def test_a_checkpoint_older_than_its_target_is_refused(tmp_path: Path, spark: SparkSession) -> None:
+    bench = Bench(tmp_path, spark)
+    bench.put("a.jsonl", row(1))
+    bench.run("maxwell")
+    shutil.copytree(tmp_path / "state" / "headgate", tmp_path / "backup" / "headgate")
+    shutil.copytree(tmp_path / "state" / "query", tmp_path / "backup" / "query")
+    bench.put("b.jsonl", row(2))
+    bench.run("maxwell")
+    for name in ("1", ".1.crc"):  # killed before Spark noted the batch
+        (tmp_path / "state" / "query" / "commits" / name).unlink()
+    assert 1 == bench.run("maxwell").batch, "the same batch again is no error"
+    before = bench.messages()
+    for part in ("headgate", "query"):
+        shutil.rmtree(tmp_path / "state" / part)
+        shutil.move(tmp_path / "backup" / part, tmp_path / "state" / part)
+    bench.put("c.jsonl", row(3))
+
+    with pytest.raises(UsageError, match=r"has batch 1, .* the batches before 1 only"):
+        bench.run("maxwell")
+
+    assert before == bench.messages()

@@ -10,8 +10,9 @@ import pytest
 from headgate.errors import UsageError
 from headgate.pipeline import sources, status
 from headgate.pipeline.dead_letters import Store
-from headgate.pipeline.sinks import FileWriter, Owner
+from headgate.pipeline.sinks import BATCH, FileWriter, Owner, Written
 from headgate.pipeline.state import State, States
+from headgate.pipeline.state_files import write_state
 from headgate.pipeline.storage import Storage
 
 
@@ -96,3 +97,32 @@ def test_a_damaged_file_of_sparks_is_named(name: str, tmp_path: Path) -> None:
         (tmp_path / name).write_text(wrong)
         with pytest.raises(UsageError, match=f"{name} is damaged; restore the checkpoint"):
             sources.look_at_progress(checkpoint)
+
+
+def test_what_a_batch_holds_of_its_source(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    for batch, ends in enumerate(('{"cdc":{"0":5,"1":7}}', '{"cdc":{"0":9,"1":7}}')):
+        (tmp_path / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{ends}\n-")
+    checkpoint = Storage(str(tmp_path))
+
+    first, second = (sources.range_of(checkpoint, n, []) for n in range(2))
+
+    assert {"cdc": {"0": (None, 5), "1": (None, 7)}} == first.offsets
+    assert {"cdc": {"0": (5, 9)}} == second.offsets
+    one, other = (sources.range_of(checkpoint, 2, [("a", t)]).files for t in ("1", "2"))
+    assert one != other
+
+
+def test_a_target_refuses_batches_of_other_messages(tmp_path: Path) -> None:
+    same, other = sources.Range({"cdc": {"0": (1, 5)}}), sources.Range({"cdc": {"0": (1, 9)}})
+    target = FileWriter(str(tmp_path), Owner("a", "b"), lines=False)
+    assert not target.is_written(3, same)
+    write_state(target.storage, f"batch=00000003/{BATCH}", Written(same))
+
+    target = FileWriter(str(tmp_path), Owner("a", "b"), lines=False)
+
+    assert target.is_written(3, same)
+    assert not target.is_written(4, other)
+    for batch, source in ((3, other), (2, same)):
+        with pytest.raises(UsageError, match=r"has batch 3, .* older than the target"):
+            target.is_written(batch, source)

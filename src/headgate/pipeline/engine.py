@@ -109,11 +109,14 @@ class Engine:
             letters: list[DataFrame] = []
             held: list[DataFrame] = []
             tallies: list[Tally] = []
+            files: list[tuple[str, str]] = []
             try:
                 # Spark deletes what came back once its batch is committed, so that mostly there is
                 # nothing to look for.
                 for inbox in (False, True) if self.storage.names(sources.INBOX) else (False,):
-                    messages = sources.messages(batch, self.job.source, inbox)
+                    paths = sources.paths(batch, self.job.source, inbox)
+                    files += paths
+                    messages = sources.messages(batch, self.job.source, inbox, paths)
                     if messages is None:
                         continue
                     again = inbox or self.job.source.kind != "kafka"
@@ -128,10 +131,13 @@ class Engine:
                     if not inbox:
                         state.judged = self.judge(state.judged, found)
                 self.announce(state, number, parts)
-                if letters:
-                    self.letters.write(number, letters, ())
+                source = sources.range_of(self.spark_checkpoint, number, files)
+                for folder in (self.letters, *self.writers):
+                    if isinstance(folder, FileWriter):  # before anything is written to others
+                        folder.is_written(number, source)
+                self.letters.write(number, source, letters, ())
                 for each, own in zip(self.writers, parts):
-                    each.write(number, own.frames, own.topics)
+                    each.write(number, source, own.frames, own.topics)
             finally:
                 for work in held:
                     release(work)
@@ -279,7 +285,7 @@ class Engine:
                 if self.job.sinks[sink].kind != "file":
                     parts = Parts()
                     self.add_records(parts, self.broadcast(sink, event, self.state.topics))
-                    each.write(self.state.batch, parts.frames, parts.topics)
+                    each.write(self.state.batch, sources.Range(), parts.frames, parts.topics)
         finally:
             self.busy.release()
 

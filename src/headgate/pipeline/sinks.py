@@ -14,11 +14,14 @@ from headgate.errors import UsageError
 from headgate.pipeline.job import Sink
 from headgate.pipeline.kafka import Topics
 from headgate.pipeline.kafka_options import writing
+from headgate.pipeline.sources import Range
 from headgate.pipeline.state_files import read_state, write_state
 from headgate.pipeline.storage import Storage
 
 OWNER = "_headgate.json"
 """The file by which a directory knows the job that writes it."""
+BATCH = "_batch.json"
+"""The file by which a batch knows what it holds of its source."""
 
 
 class Owner(msgspec.Struct, omit_defaults=True):
@@ -28,11 +31,19 @@ class Owner(msgspec.Struct, omit_defaults=True):
     checkpoint: str | None = None
 
 
+class Written(msgspec.Struct):
+    """What a batch in its place holds."""
+
+    source: Range
+
+
 class Writer(Protocol):
     """Writes the messages of a batch; a batch that was written before is written again or left."""
 
-    def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
-        """Write parts one after the other."""
+    def write(
+        self, batch: int, source: Range, parts: Sequence[DataFrame], topics: Iterable[str]
+    ) -> None:
+        """Write parts one after the other; `source` tells what of its source the batch holds."""
 
 
 def writer(spark: SparkSession, sink: Sink, job_id: str) -> Writer:
@@ -63,18 +74,40 @@ class FileWriter:
             if any(not name.startswith((".", "_")) for name in self.storage.names()):
                 raise UsageError(f"{path} holds files of something else; name a new directory")
             write_state(self.storage, OWNER, owner)
+        batches = [n.partition("=")[2] for n in self.storage.names() if n.startswith("batch=")]
+        self.newest = max((int(n) for n in batches if n.isdigit()), default=-1)
 
-    def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+    def write(
+        self, batch: int, source: Range, parts: Sequence[DataFrame], topics: Iterable[str]
+    ) -> None:
         """Write a batch beside its place, then move it there."""
         place = f"batch={batch:08d}"
-        if self.storage.exists(place):
-            return  # written before the job was stopped; the same messages would come again
+        if self.is_written(batch, source) or not parts:
+            return
         staged = f"_staged-{batch:08d}"
         self.storage.delete(staged)
         for step, part in enumerate(parts):
             self.write_step(part, f"{self.storage.for_spark(staged)}/step={step:04d}")
-        if self.storage.exists(staged):
-            self.storage.move(staged, place)
+        write_state(self.storage, f"{staged}/{BATCH}", Written(source))
+        self.storage.move(staged, place)
+        self.newest = batch
+
+    def is_written(self, batch: int, source: Range) -> bool:
+        """Whether a batch is there: written before the job was stopped, of the same messages.
+
+        Where it is of others, or later batches are there, the job's checkpoint is older than its
+        target, and to go on would lose messages or double them.
+        """
+        place = f"batch={batch:08d}"
+        found = read_state(self.storage, f"{place}/{BATCH}", Written)
+        if batch < self.newest or (found is not None and found.source != source):
+            raise UsageError(
+                f"{self.storage.uri} has batch {self.newest}, and the checkpoint knows the batches "
+                f"before {batch} only: it is older than the target, as from a backup, and messages "
+                "would be lost or doubled; restore both together, or start with a new checkpoint "
+                "and a new target"
+            )
+        return found is not None
 
     def write_step(self, part: DataFrame, path: str) -> None:
         """Write messages as lines or with Kafka's columns."""
@@ -100,7 +133,9 @@ class KafkaWriter:
             found.setdefault("kafka.max.in.flight.requests.per.connection", "1")
         return found
 
-    def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+    def write(
+        self, batch: int, source: Range, parts: Sequence[DataFrame], topics: Iterable[str]
+    ) -> None:
         """Write parts one after the other; a part is acknowledged before the next begins."""
         self.topics.ensure(topics)
         options = self.options()
@@ -111,7 +146,9 @@ class KafkaWriter:
 class ConsoleWriter:
     """Values as lines on standard output."""
 
-    def write(self, batch: int, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+    def write(
+        self, batch: int, source: Range, parts: Sequence[DataFrame], topics: Iterable[str]
+    ) -> None:
         """Print a batch."""
         out: Any = sys.stdout.buffer
         for part in parts:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -125,18 +126,31 @@ def files(spark: SparkSession, path: str, limit: int | None, **options: str) -> 
     return found.load(path).select("path", F.col("modificationTime").alias("modified"))
 
 
-def messages(batch: DataFrame, source: Source, inbox: bool) -> DataFrame | None:
-    """The messages of a batch, lane by lane in order; None if there are none."""
-    if source.kind == "kafka":
-        if not inbox:  # a pass leaves the paths among them alone
-            told = batch.withColumn("headers", F.expr(headers.TO_TEXT))
-            return told.select(*KAFKA_SCHEMA.names)
+def paths(batch: DataFrame, source: Source, inbox: bool) -> list[tuple[str, str]]:
+    """The files of a batch in the order in which they appeared, each with its time."""
+    if source.kind != "kafka":
+        chosen = batch.where("inbox" if inbox else "NOT inbox").select("path", "modified")
+    elif inbox:
         chosen = batch.where("partition IS NULL").selectExpr(
             "CAST(value AS STRING) AS path", "timestamp AS modified"
         )
     else:
-        chosen = batch.where("inbox" if inbox else "NOT inbox").select("path", "modified")
-    paths = [local(row.path) for row in sorted(chosen.collect(), key=lambda r: (r[1], r[0]))]
+        return []
+    found = sorted(chosen.collect(), key=lambda row: (row.modified, row.path))
+    return [(row.path, row.modified.isoformat()) for row in found]
+
+
+def messages(
+    batch: DataFrame, source: Source, inbox: bool, files: list[tuple[str, str]]
+) -> DataFrame | None:
+    """The messages of a batch, lane by lane in order; None if there are none.
+
+    `files` are the paths of the batch.
+    """
+    if source.kind == "kafka" and not inbox:  # a pass leaves the paths among them alone
+        told = batch.withColumn("headers", F.expr(headers.TO_TEXT))
+        return told.select(*KAFKA_SCHEMA.names)
+    paths = [local(path) for path, _ in files]
     parts = [split for path in paths for split in splits(path)]
     if not parts:
         return None
@@ -206,6 +220,26 @@ def offsets_of(checkpoint: Storage, batch: int) -> dict[Lane, int]:
             if isinstance(partitions, dict):
                 found.update({(topic, int(n)): end for n, end in partitions.items()})
     return found
+
+
+class Range(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What of its source a batch holds."""
+
+    offsets: dict[str, dict[str, tuple[int | None, int]]] = {}
+    """By topic and partition: its first offset and the one behind its last."""
+    files: str | None = None
+    """A hash of the names and times of files."""
+
+
+def range_of(checkpoint: Storage, batch: int, files: Sequence[tuple[str, str]]) -> Range:
+    """What of its source a batch holds; `files` are its paths, with their times."""
+    before = offsets_of(checkpoint, batch - 1)
+    found: dict[str, dict[str, tuple[int | None, int]]] = {}
+    for lane, end in sorted(offsets_of(checkpoint, batch).items()):
+        if before.get(lane) != end:
+            found.setdefault(str(lane[0]), {})[str(lane[1])] = (before.get(lane), end)
+    told = blake2b(msgspec.json.encode(files), digest_size=16).hexdigest() if files else None
+    return Range(found, told)
 
 
 def query_id(checkpoint: Storage) -> str:
