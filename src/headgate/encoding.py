@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import msgspec
 
 from headgate.dispatch import DispatchError, partitioner
 from headgate.errors import UsageError, internal_error, shown
-from headgate.event import Event, Record, Types
+from headgate.event import Event, Record, Types, flattened, qualified
 from headgate.formats import Encoding, Packer, decoder, load, split
 from headgate.formats.encoders.common import is_numbered
 from headgate.formats.encoders.ticdc import halves
@@ -30,7 +29,7 @@ from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import EncodeOptions, build, names
 from headgate.schemas import Schemas
 from headgate.specimens import DATABASE, SCHEMA, TABLE, TOPIC, specimens
-from headgate.topics import safe
+from headgate.topics import NAME, safe, words
 from headgate.values import LAST_TIME, YEAR_ONE
 
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
@@ -94,6 +93,7 @@ class Encoder:
         self.names_only = "types" in carried and "type-details" not in carried
         self.has_details = Plans(details_finder(carried, (self.name, dialect) in OMS_TYPES))
         self.labels = NUMBERS not in carried
+        self.flat = "schema-name" not in carried
         self.unlabelled = Plans(unlabelled_columns)
         self.packer = self.encoding.packer and self.encoding.packer(told)
         self.may_splice = told.splice and self.packer is None
@@ -149,7 +149,7 @@ class Encoder:
             unknown = self.unlabelled(types)
             if unknown:
                 lost += ["enum-labels"] * unlabelled(event, unknown)
-        records = self.encode(event, lost)
+        records = self.encode(flattened(event) if event.schema and self.flat else event, lost)
         if not records:
             return self.judge([], [kind])
         if self.route is not None:
@@ -243,7 +243,6 @@ def target(spec: str) -> tuple[str, str, Encoding]:
     return name, dialect or next(iter(format.dialects)), format.encoding
 
 
-_NAME = re.compile(r"\{(database|schema|table)\}")
 Route = Callable[[Event, list[Record]], list[Record]]
 
 
@@ -275,6 +274,7 @@ def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | 
             # A split update: the old row's partition may be another than the new one's.
             return [r for half, r in zip(halves(event), records) for r in route(half, [r])]
         topic = topic_of(event)
+        event = event if event.schema is None else flattened(event)
         if keyless is not None and records[0].key is None:
             places: tuple[int | None, ...] = keyless(event)
         else:
@@ -296,19 +296,20 @@ def topic_template(template: str | None) -> Callable[[Event], str | None]:
     """
     if template is None:
         return lambda _: None
-    around = _NAME.split(template)[::2]
+    around = NAME.split(template)[::2]
     if any("{" in text or "}" in text for text in around):
         raise UsageError(
-            f"option topic cannot be {template!r}; it may hold {{database}} and {{table}} only"
+            f"option topic cannot be {template!r}; it may hold "
+            "{database}, {schema} and {table} only"
         )
     if len(around) == 1:
         return lambda _: template
 
     def topic(event: Event) -> str | None:
-        told = {"database": event.database, "schema": event.database, "table": event.table}
-        if any(told[name] is None for name in _NAME.findall(template)):
+        told = words(template, event.database, event.schema, event.table)
+        if any(told[name] is None for name in NAME.findall(template)):
             return None  # a watermark, or DDL of a database: the sink's default topic
-        return _NAME.sub(lambda found: safe(str(told[found[1]])), template)
+        return NAME.sub(lambda found: safe(str(told[found[1]])), template)
 
     return topic
 
@@ -343,7 +344,8 @@ def joined(
     for event, outcome in zip(events, outcomes):
         row = event.kind == "row"
         for record, codes in zip(outcome.records, spread(outcome.records, outcome.lost)):
-            own = (event.database, event.table, record.topic, record.partition) if row else None
+            names = (event.database, event.schema, event.table)
+            own = (*names, record.topic, record.partition) if row else None
             added = packer.size(record)
             if row and own == group and packer.fits(len(held) + 1, size + added):
                 held.append(record)
@@ -374,7 +376,8 @@ def truncation(event: Event) -> Event:
     >>> truncation(Event("row", "truncate", "shop", "a`b")).ddl
     'TRUNCATE TABLE `shop`.`a``b`'
     """
-    names = [n.replace("`", "``") for n in (event.database, event.table) if n]
+    table = qualified(event.schema, event.table)
+    names = [n.replace("`", "``") for n in (event.database, table) if n]
     statement = "TRUNCATE TABLE " + ".".join(f"`{name}`" for name in names)
     return msgspec.structs.replace(event, kind="ddl", op="truncate", ddl=statement)
 

@@ -51,6 +51,25 @@ class Event(msgspec.Struct, gc=False):
     """The schema between database and table, where the source has one (PostgreSQL, Oracle, …)."""
 
 
+def qualified(schema: str | None, table: str | None) -> str | None:
+    """A table's name with its schema's before it, for whoever knows databases and tables only.
+
+    >>> qualified("public", "orders"), qualified(None, "orders")
+    ('public.orders', 'orders')
+    """
+    return f"{schema}.{table}" if schema and table else table
+
+
+def flattened(event: Event) -> Event:
+    """The event with its schema's name before the table's, for formats that have no other place.
+
+    >>> flattened(Event("row", "insert", "shop", "orders", schema="public")).table
+    'public.orders'
+    """
+    table = qualified(event.schema, event.table)
+    return msgspec.structs.replace(event, table=table, schema=None)
+
+
 class Message(NamedTuple):
     """One record as a transport hands it over: Kafka's columns, `value` is certain."""
 

@@ -31,6 +31,8 @@ MEMBERS = {
     "before": "the row before an update is not written",
     "database": "the database's name is not written",
     "table": "the table's name is not written",
+    "schema-name": "the schema's name has no member: it is written before the table's, as in "
+    "public.orders",
     "key": "the names of the primary-key columns are not written",
     "types": "column types are not written",
     "type-details": "of column types only the name is written, without length, precision, labels "
@@ -137,6 +139,7 @@ PRESENT: dict[str, Callable[[Event], object]] = {
     "before": lambda e: e.before is not None and e.op == "update",
     "database": lambda e: e.database is not None,
     "table": lambda e: e.table is not None,
+    "schema-name": lambda e: e.schema is not None,
     "key": lambda e: e.key is not None,
     "types": lambda e: e.types is not None,
     "commit-ts": lambda e: e.commit_ts is not None,

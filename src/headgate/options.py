@@ -48,7 +48,7 @@ class EncodeOptions:
         None, "CREATE TABLE statements, for types, keys and labels that the events do not tell"
     )
     topic: str | None = option(
-        None, "topic of the messages, where {database} and {table} stand for the event's"
+        None, "topic of the messages, where {database}, {schema} and {table} stand for the event's"
     )
     partition: str | None = option(None, "rule that chooses the partition (docs/dispatch.md)")
     partition_num: int | None = option(None, "number of the topic's partitions")

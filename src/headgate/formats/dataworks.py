@@ -176,17 +176,13 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
             op,
             source.dbName or None,
             source.table or None,
-            plan.key,
-            None,
-            None,
-            plan.types,
-            None,
-            None,
-            milliseconds(times.eventTime),
-            milliseconds(times.systemTime),
-            None,
-            "dataworks",
-            "v2.0",
+            schema=source.schema or None,
+            key=plan.key,
+            types=plan.types,
+            event_time=milliseconds(times.eventTime),
+            emit_time=milliseconds(times.systemTime),
+            format="dataworks",
+            dialect="v2.0",
         )
         if times.checkpointTime is not None:
             event.position = {"checkpointTime": str(times.checkpointTime)}
@@ -234,8 +230,6 @@ def extra_of(source: Source, extend: Raw) -> dict[str, str]:
         extra["dbType"] = source.dbType
     if source.dbVersion is not None:
         extra["dbVersion"] = source.dbVersion
-    if source.schema is not None:
-        extra["schema"] = source.schema
     if (text := exact_text(extend)) is not None:
         extra["extend"] = text
     return extra

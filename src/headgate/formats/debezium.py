@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headgate.errors import DecodeError, shown
-from headgate.event import Event
+from headgate.event import Event, qualified
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.encoders.debezium import ENCODING
 from headgate.formats.parts.connect_columns import ValueOptions, Writer
@@ -42,6 +42,8 @@ from headgate.formats.parts.debezium_source import (
     key_text,
     moment,
     position_of,
+    refuse_connector,
+    refuse_unsupported,
     source_moment,
     tombstone,
 )
@@ -106,7 +108,11 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
             return [tombstone(key, "debezium", dialect)]
-        schema, envelope, wrapped, rest = read(value)
+        try:
+            schema, envelope, wrapped, rest = read(value)
+        except DecodeError:
+            refuse_unsupported(value)
+            raise
         if envelope is None:
             return [tombstone(key, "debezium", dialect)]
         op = OPS.get(envelope.op or "")
@@ -116,10 +122,12 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if dialect is None and source.connector == "mysql" and source.name != OMS:
             name = "debezium"
         else:
+            refuse_connector(source.connector)
             name = dialect or dialect_of(source, wrapped)
         oms = name != "debezium"
         writer: Writer = "oms" if oms else "ticdc" if source.connector == TICDC else "debezium"
-        plan = plan_of(schema, writer, source.db, source.table)
+        database, table = source.db or source.keyspace or None, source.table or None
+        plan = plan_of(schema, writer, database, qualified(source.schema, table))
         before, after = envelope.before, envelope.after
         types = plan.types if not plan.texts else with_datetimes(plan, before, after)
         if plan.converters:
@@ -133,20 +141,20 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         event = Event(
             "row",
             op,
-            source.db or None,
-            source.table or None,
-            key_names(key) if key else None,
-            before,
-            after,
-            types,
-            None,
-            source.commit_ts,
-            source_moment(source, oms),
-            moment(envelope),
-            None if lean else position_of(source),
-            "debezium",
-            name,
-            None if lean else extra_of(source, bare),
+            database,
+            table,
+            schema=source.schema or None,
+            key=key_names(key) if key else None,
+            before=before,
+            after=after,
+            types=types,
+            commit_ts=source.commit_ts,
+            event_time=source_moment(source, oms),
+            emit_time=moment(envelope),
+            position=None if lean else position_of(source),
+            format="debezium",
+            dialect=name,
+            extra=None if lean else extra_of(source, bare),
         )
         if op != "update" or after is None:
             check_images(event, key)
@@ -375,6 +383,7 @@ def other(
         "heartbeat",
         database=source.db or None,
         table=source.table or None,
+        schema=source.schema or None,
         event_time=source_moment(source, True),
         emit_time=moment(envelope),
         position=position_of(source),

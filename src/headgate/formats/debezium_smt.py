@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headgate.errors import DecodeError, shown
-from headgate.event import Event
+from headgate.event import Event, qualified
 from headgate.formats import Decode, Format, Sniffed, debezium
 from headgate.formats.encoders.debezium_smt import ENCODING
 from headgate.formats.parts.connect_columns import ValueOptions
@@ -34,13 +34,14 @@ from headgate.strict_json import members, parse, reader
 from headgate.values import convert, exact_nested, to_text
 
 DELETED = "__deleted"
-KNOWN = {"op", "table", "db", "ts_ms", "ts_us", "ts_ns", "lsn"}
+KNOWN = {"op", "table", "db", "schema", "ts_ms", "ts_us", "ts_ns", "lsn"}
 FAMILIES = ("source_", "transaction_")
 POSITIONS = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 TIMES = ("ts_ms", "ts_us", "ts_ns")
 SOURCE_POSITIONS = {f"source_{n}" for n in POSITIONS}
 SOURCE_TIMES = {f"source_{n}" for n in TIMES}
-HOUSED = {DELETED, "op", "table", "db", "source_db", "source_table", *TIMES}
+NAMES = ("db", "schema", "table")
+HOUSED = {DELETED, "op", *NAMES, *(f"source_{n}" for n in NAMES), *TIMES}
 HOUSED |= SOURCE_POSITIONS | SOURCE_TIMES
 DELETED_WORDS = {"true": True, "false": False, True: True, False: False, None: False}
 
@@ -119,14 +120,15 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             raise DecodeError(
                 "missing-member", "the row has no columns", "check that the format is right"
             )
-        database, table = place(told, topic if not oms else None, options)
-        plan = plan_of(schema, "oms" if oms else "debezium", database, table)
+        database, home, table = place(told, topic if not oms else None, options)
+        plan = plan_of(schema, "oms" if oms else "debezium", database, qualified(home, table))
         event = Event(
             "row",
             None,
             database,
             table,
-            key_names(key),
+            schema=home,
+            key=key_names(key),
             types=plan.types,
             format="debezium-smt",
             dialect=dialect or "debezium",
@@ -205,16 +207,24 @@ def refuse_guess(layout: Layout, schema: bytes) -> None:
 
 def place(
     told: dict[str, Any], topic: str | None, options: Options
-) -> tuple[str | None, str | None]:
-    """Database and table: from the options, else the added fields, else the topic's last parts."""
-    parts = topic.split(".") if topic else []
-    database, table = parts[-2:] if len(parts) > 2 else (None, None)
-    found_database = options.database or told.get("db") or told.get("source_db")
-    found_table = options.table or told.get("table") or told.get("source_table")
-    for name in (found_database, found_table):
+) -> tuple[str | None, str | None, str | None]:
+    """Database, schema and table: from the options, else the added fields, else the topic.
+
+    The topic's last parts are database and table, or `schema.table` where the row tells that it
+    has a schema, with a database before them in SQL Server's.
+    """
+    database, schema, table = (told.get(n) or told.get(f"source_{n}") for n in NAMES)
+    for name in (database, schema, table):
         if name is not None and not isinstance(name, str):
-            raise wrong("the added field for database or table is no text")
-    return found_database or database or None, found_table or table or None
+            raise wrong("the added field for database, schema or table is no text")
+    parts = topic.split(".") if topic else []
+    if len(parts) > 2:
+        last = parts.pop()
+        table = table or last
+        if schema is not None and parts[-1] == schema:
+            parts = parts[1:-1]
+        database = database or (parts[-1] if parts else None)
+    return options.database or database or None, schema or None, options.table or table or None
 
 
 def operate(event: Event, row: dict[str, Any], told: dict[str, Any], extra: dict[str, str]) -> None:

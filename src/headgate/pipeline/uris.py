@@ -251,7 +251,7 @@ def check_topic_template(template: str) -> None:
     if not _TOPIC.fullmatch(plain) or len(plain) > MAX_TOPIC or plain in (".", ".."):
         raise UsageError(
             f"no topic is called {shown(template)}; at most {MAX_TOPIC} letters, digits and . _ - "
-            "are allowed, {database} and {table} stand for the event's"
+            "are allowed, {database}, {schema} and {table} stand for the event's"
         )
 
 

@@ -80,8 +80,9 @@ def metadata(name: str, type_: str) -> dict[str, Any]:
     }
 
 
-def source(connector: str, placed: bool) -> dict[str, Any]:
-    """The schema of `source`; `placed` says that the place in the binlog is known."""
+def source(connector: str, placed: bool, in_schema: bool = False) -> dict[str, Any]:
+    """The schema of `source`; `placed` says that the place in the binlog is known, `in_schema`
+    that the table is in a schema."""
     words = metadata(SNAPSHOT, SNAPSHOT)
     words |= {"default": "false", "field": words.pop("field")}  # the name stays the last
     unknown = not placed
@@ -95,6 +96,7 @@ def source(connector: str, placed: bool) -> dict[str, Any]:
         field("sequence", "string", True),
         field("ts_us", "int64", True),
         field("ts_ns", "int64", True),
+        *([field("schema", "string")] if in_schema else []),
         field("table", "string", True),
         field("server_id", "int64", unknown),
         field("gtid", "string", True),
@@ -139,14 +141,19 @@ def columns(
 
 
 def envelope(
-    fields: list[dict[str, Any]], names: tuple[str | None, ...], connector: str, placed: bool
+    fields: list[dict[str, Any]],
+    names: tuple[str | None, ...],
+    connector: str,
+    placed: bool,
+    in_schema: bool,
 ) -> bytes:
     """The start of a change event's message."""
     images = [
         struct(fields, dotted(*names, "Value"), None, True, image) for image in ("before", "after")
     ]
     times = [field(f"ts_{unit}", "int64", True) for unit in ("ms", "us", "ns")]
-    own = [*images, source(connector, placed), TRANSACTION, field("op", "string"), *times]
+    origin = source(connector, placed, in_schema)
+    own = [*images, origin, TRANSACTION, field("op", "string"), *times]
     return opened(struct(own, dotted(*names, "Envelope"), 2))
 
 
@@ -252,11 +259,11 @@ HISTORY_CHANGE = struct(
 
 
 @lru_cache(maxsize=64)
-def schema_change(connector: str, placed: bool) -> tuple[bytes, bytes]:
+def schema_change(connector: str, placed: bool, in_schema: bool) -> tuple[bytes, bytes]:
     """The starts of a schema change's value and key."""
     prefix = f"io.debezium.connector.{connector}."
     fields = [
-        source(connector, placed),
+        source(connector, placed, in_schema),
         field("ts_ms", "int64"),
         field("databaseName", "string", True),
         field("schemaName", "string", True),

@@ -143,7 +143,7 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
                 extra.get("dbType"),
                 extra.get("dbVersion"),
                 event.database,
-                extra.get("schema"),
+                event.schema,
                 event.table,
             ),
             None if event.types is None else columns[own](event.types),
@@ -241,7 +241,8 @@ def extend(extra: Mapping[str, str]) -> Any:
 
 
 EMPTY = Raw(b"{}")
-CARRIED = frozenset({"insert", "before", "database", "table", "key", "types", "bare-values"})
+CARRIED = frozenset({"insert", "before", "database", "schema-name", "table", "key", "types"})
+CARRIED |= {"bare-values"}
 CARRIED |= {"commit-ts", "event-time", "event-time-millis", "event-time-micros"}
 CARRIED |= {"emit-time", "emit-time-millis", "emit-time-micros"}
 CARRIED |= {"ddl", "heartbeat", "transaction"}

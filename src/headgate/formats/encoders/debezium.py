@@ -38,9 +38,11 @@ PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 ORDERS = ("total_order", "data_collection_order")
 MIN_MICROS, MAX_MICROS = -(2**63) // 1_000 + 1, (2**63 - 1) // 1_000
 """The microseconds whose nanoseconds fit 64 bits."""
-OF_MYSQL = ("table", "server_id", "gtid", "file", "pos", "row", "thread", "query")
+OF_MYSQL = ("server_id", "gtid", "file", "pos", "row", "thread", "query")
 OF_MYSQL += ("commit_ts", "cluster_id")
-"""Members that connectors of other databases do not have, or not in that place."""
+"""Members that connectors of other databases do not have."""
+TEXTS = {"scn", "commit_scn", "start_scn", "rs_id", "row_id", "user_name", "keyspace", "shard"}
+"""Members of other connectors that are text, though they may look like numbers."""
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 
@@ -66,6 +68,7 @@ class Source(msgspec.Struct, gc=False):
     sequence: str | None
     ts_us: int
     ts_ns: int | None
+    schema: str | UnsetType
     table: str | None
     server_id: int | None = None
     gtid: str | None = None
@@ -244,6 +247,7 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
             None,
             time,
             nanos(time),
+            event.schema or UNSET,
             event.table,
         )
         if event.position is not None:
@@ -285,7 +289,7 @@ def make_written_source(
         if event.position is not None or kept is not None:
             own = source_of(event, kept)
             return own, own
-        told = (event.event_time, event.op == "snapshot", event.database, event.table)
+        told = (event.event_time, event.op == "snapshot", *names_of(event))
         if latest is None or latest[0] != told:
             shared = source_of(event, None)
             latest = told, shared, Raw(to_json(shared))
@@ -305,11 +309,12 @@ def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> A
     found = msgspec.structs.asdict(source)
     for name in OF_MYSQL:
         del found[name]
-    own = {n.removeprefix("source."): t for n, t in kept.items() if n.startswith("source.")}
+    if source.schema is UNSET:
+        del found["schema"]
     place = {n: t for n, t in (event.position or NOTHING).items() if n not in PLACES}
-    found |= {name: bare(text) for name, text in own.items()}
-    found["table"] = source.table
-    return found | {name: bare(text) for name, text in place.items()}
+    own = {n.removeprefix("source."): t for n, t in kept.items() if n.startswith("source.")}
+    others = {n: t if n in TEXTS else bare(t) for n, t in (place | own).items()}
+    return found | others
 
 
 def restore(message: Envelope, source: Source, event: Event, kept: Mapping[str, str]) -> None:
@@ -374,6 +379,27 @@ def note(event: Event, lost: list[str], *codes: str) -> None:
 
 
 SCHEMA_CHANGE_CODES = ("database", "table", "event-time", "event-time-micros", "emit-time")
+WITHOUT_DATABASE = ("postgresql", "oracle", "db2")
+"""Connectors whose topics and schemas are called `prefix.schema.table`, without the database."""
+
+
+def names_of(event: Event) -> tuple[str | None, str | None, str | None]:
+    """An event's database, schema and table."""
+    return event.database, event.schema, event.table
+
+
+def block_names(event: Event, source: Source) -> tuple[str | None, ...]:
+    """What the names of a table's schema blocks begin with.
+
+    >>> source = make_source("pg")(Event("row", "insert", "d", "t", schema="s"), None)
+    >>> block_names(Event("row", "insert", "d", "t", schema="s"), source)
+    ('pg', 'd', 's', 't')
+    """
+    if event.schema and source.connector in WITHOUT_DATABASE:
+        return source.name, event.schema, event.table
+    return source.name, *names_of(event)
+
+
 Starts = tuple[bytes, bytes, bytes]
 """How value and key start, and how both end."""
 NO_SCHEMA: Starts = (b"", b"", b"")
@@ -382,9 +408,9 @@ NO_SCHEMA: Starts = (b"", b"", b"")
 def make_starts(event: Event, layout: Layout, source: Source, lost: list[str]) -> Starts:
     """The schema blocks of an event."""
     columns = columns_of(event, layout, lost)
-    table = (source.name, event.database, event.table)
-    placed = is_placed(source)
-    told: tuple[Any, ...] = (table, event.key, source.connector, placed)
+    table = block_names(event, source)
+    placed, in_schema = is_placed(source), event.schema is not None
+    told: tuple[Any, ...] = (table, event.key, source.connector, placed, in_schema)
     if columns is not layout.columns:
         told += (tuple((n, c.head["type"]) for n, c in columns.items()),)
 
@@ -392,7 +418,7 @@ def make_starts(event: Event, layout: Layout, source: Source, lost: list[str]) -
         found = connect_schema.columns(columns, event.key or (), layout.nullable)
         by_name = {field["field"]: field for field in found}
         key = [by_name[name] for name in event.key or () if name in by_name]
-        value = connect_schema.envelope(found, table, source.connector, placed)
+        value = connect_schema.envelope(found, table, source.connector, placed, in_schema)
         return value, connect_schema.key(key, table), b"}"
 
     starts: Starts = layout.block(told, make)
@@ -547,11 +573,13 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
             source,
             millis(event.emit_time),
             database,
-            kept.get("schemaName"),
+            event.schema,
             event.ddl or "",
             [] if changes is None else json_or(changes, []),
         )
-        value, key = connect_schema.schema_change(source.connector, is_placed(source))
+        value, key = connect_schema.schema_change(
+            source.connector, is_placed(source), event.schema is not None
+        )
         return write((value, message), (key, {"databaseName": database}))
 
     def heartbeat(event: Event, lost: list[str]) -> list[Record]:
@@ -753,7 +781,11 @@ def oms_heartbeat(event: Event) -> OmsHeartbeat:
 ROWS = frozenset({"insert", "before", "database", "table", "bare-values", "emit-time"})
 ROWS |= {"event-time", "event-time-millis", "emit-time-millis"}
 OTHERS = frozenset({"ddl", "heartbeat", "transaction", "tombstone"})
-NATIVE = ROWS | OTHERS | {"truncate", "snapshot", "key", "event-time-micros", "emit-time-micros"}
+NATIVE = (
+    ROWS
+    | OTHERS
+    | {"schema-name", "truncate", "snapshot", "key", "event-time-micros", "emit-time-micros"}
+)
 NATIVE |= {"incomplete", "position.id", *(f"position.{name}" for name in PLACES)}
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from headgate.errors import UsageError
-from headgate.event import Event, Record
+from headgate.event import Event, Record, flattened
 from headgate.formats import Encode, Encoding
 from headgate.formats.encoders import connect_schema
 from headgate.formats.encoders.common import name_list, written
@@ -35,6 +35,7 @@ from headgate.formats.encoders.debezium import (
     Source,
     Starts,
     auxiliary,
+    block_names,
     changes_key,
     discard,
     finish,
@@ -91,11 +92,13 @@ ENVELOPE: dict[str, Get] = {
 CARRIED = {
     "op": ("insert", "snapshot"),
     "db": ("database",),
+    "schema": ("schema-name",),
     "table": ("table",),
     "ts_ms": ("emit-time", "emit-time-millis"),
     "ts_us": ("emit-time", "emit-time-millis", "emit-time-micros"),
     "ts_ns": ("emit-time", "emit-time-millis", "emit-time-micros"),
     "source.db": ("database",),
+    "source.schema": ("schema-name",),
     "source.table": ("table",),
     "source.ts_ms": ("event-time", "event-time-millis"),
     "source.ts_us": ("event-time", "event-time-millis", "event-time-micros"),
@@ -262,6 +265,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     mode = options.delete_tombstone_handling_mode
     usual = [REWRITTEN] if mode.startswith("rewrite") else []
     usual += [added(name, path) for name, path in asked(options).items()]
+    carried = carried_by(options)
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
         own = event.format == "debezium-smt" and event.dialect in (dialect, None)
@@ -276,11 +280,12 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             return others(event, lost)
         if event.op not in OPS or event.op == "truncate":
             return []
-        if not own:
-            return rows(event, usual, False, lost)
-        fields, carried = own_fields(event)
-        discard(lost, carried)  # the options do not know which fields the row has
-        return rows(event, fields, True, lost)
+        fields, told = own_fields(event) if own else (usual, carried)
+        discard(lost, told)  # the options do not know which fields the row has
+        if event.schema is not None and "schema-name" not in told:
+            event = flattened(event)
+            lost.append("schema-name")
+        return rows(event, fields, own, lost)
 
     def rows(event: Event, fields: list[Added], own: bool, lost: list[str]) -> list[Record]:
         if event.op != "update" or not changes_key(event):
@@ -304,7 +309,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         told = [] if bare else list(present(event, source, kept, fields))
         starts = NO_SCHEMA
         if schemas and source:
-            starts = make_starts(event, layout, source.name, [f for f, _ in told], bare, lost)
+            starts = make_starts(event, layout, source, [f for f, _ in told], bare, lost)
         values = None
         if own and "key" in kept:
             key: bytes | None = kept["key"].encode()
@@ -365,11 +370,11 @@ def deletion(mode: str, starts: Starts, key: bytes | None, lost: list[str]) -> l
 
 
 def make_starts(
-    event: Event, layout: Layout, name: str, fields: list[Added], optional: bool, lost: list[str]
+    event: Event, layout: Layout, source: Any, fields: list[Added], optional: bool, lost: list[str]
 ) -> Starts:
     """The schema blocks of a row, or of what is null in its place."""
     columns = columns_of(event, layout, lost)
-    table = (name, event.database, event.table)
+    table = block_names(event, source)
     told: tuple[Any, ...] = (table, event.key, optional, tuple(field[:2] for field in fields))
     if columns is not layout.columns:
         told += (tuple((n, c.head["type"]) for n, c in columns.items()),)
@@ -385,6 +390,14 @@ def make_starts(
     return starts
 
 
+def carried_by(options: Options) -> frozenset[str]:
+    """What the added fields carry, and the topic's name."""
+    found = codes_of(asked(options).values())
+    if (options.topic or "").endswith(".{database}.{table}"):
+        found |= {"database", "table"}
+    return found
+
+
 def carries(dialect: str, options: Options) -> frozenset[str]:
     """What a dialect has a place for."""
     if dialect == "oms":
@@ -392,9 +405,8 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     found = OTHERS | {"bare-values", "key", "incomplete"} | type_codes(options)
     if options.delete_tombstone_handling_mode != "rewrite-with-tombstone":
         found -= {"tombstone"}
-    if (options.topic or "").endswith(".{database}.{table}"):
-        found |= {"database", "table"}
-    return found | codes_of(asked(options).values())
+    # The schema's name is counted by the encoder, which knows the fields that a row has.
+    return found | carried_by(options) | {"schema-name"}
 
 
 ENCODING = Encoding(
@@ -405,7 +417,7 @@ ENCODING = Encoding(
     fullest={
         "debezium": {
             "column_propagate_source_type": True,
-            "add_fields": "op,db,table,ts_us,source.ts_us,"
+            "add_fields": "op,db,schema,table,ts_us,source.ts_us,"
             + ",".join(f"source.{name}" for name in PLACES),
             "delete_tombstone_handling_mode": "rewrite-with-tombstone",
         }

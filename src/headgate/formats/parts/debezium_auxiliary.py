@@ -32,7 +32,7 @@ CHANGE_OPS = {"CREATE": "create", "ALTER": "alter", "DROP": "drop"}
 
 _COMMENT = re.compile(r"\s*(?:/\*(?!!).*?\*/|--[^\n]*\n|#[^\n]*\n|/\*!\d*)", re.DOTALL)
 _WORDS = re.compile(r"[A-Za-z]+")
-_NAME = re.compile(r'"((?:[^"]|"")*)"')
+_NAME = re.compile(r'\.?"((?:[^"]|"")*+)"')
 
 
 class TableChange(msgspec.Struct, gc=False):
@@ -125,20 +125,34 @@ def _schema(event: Event, key: bytes | None, payload: bytes) -> None:
     changes = parse(_table_changes, bytes(message.tableChanges)) or []
     source = message.source or NO_SOURCE
     first = changes[0] if changes else TableChange()
-    names = [n.replace('""', '"') for n in _NAME.findall(first.id or "")]
+    names = table_names(first.id or "")
     event.kind = "ddl"
     event.ddl = message.ddl or ""
     event.op = statement_op(event.ddl) or CHANGE_OPS.get((first.type or "").upper(), "query")
-    event.database = message.databaseName or source.db or None
-    event.table = (names[1] if len(names) > 1 else source.table) or None
+    event.database = message.databaseName or source.db or source.keyspace or None
+    event.schema = message.schemaName or source.schema or (names[-2] if len(names) > 2 else None)
+    event.table = (names[-1] if len(names) > 1 else source.table) or None
     event.commit_ts = source.commit_ts
     event.event_time = source_moment(source, is_oms(source))
     event.emit_time = moment(message)
     event.position = position_of(source)
     told: dict[str, Any] = describe_source(source)
-    told |= {"schemaName": message.schemaName, "query": source.query}
+    told["query"] = source.query
     told["tableChanges"] = exact_text(message.tableChanges)
     event.extra = present(told)
+
+
+def table_names(id: str) -> list[str]:
+    """The names in a table's id; of a renamed table's two, the first.
+
+    >>> table_names('"shop"."a","shop"."b"'), table_names('"db"."dbo"."t"')
+    (['shop', 'a'], ['db', 'dbo', 't'])
+    """
+    names, at = [], 0
+    while match := _NAME.match(id, at):
+        names.append(match[1].replace('""', '"'))
+        at = match.end()
+    return names
 
 
 def _beat(event: Event, key: bytes | None, payload: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.memo import Memo
 from headgate.strict_json import Int64, Raw, exact_text, members, parse, reader
@@ -37,7 +38,7 @@ class Times(msgspec.Struct, gc=False):
 
 
 class Source(Times, gc=False):
-    """The members of `source` that MySQL's connector, OMS and TiCDC write, of all versions."""
+    """The members of `source` that say which change it is, of all connectors and versions."""
 
     version: str | None = None
     connector: str | None = None
@@ -45,6 +46,9 @@ class Source(Times, gc=False):
     ts_sec: Seconds | None = None
     snapshot: Flag = None
     db: str | None = None
+    schema: str | None = None
+    keyspace: str | None = None
+    """Vitess's database, whose `db` is empty."""
     table: str | None = None
     sequence: Raw = NULL
     server_id: Int64 | None = None
@@ -74,6 +78,26 @@ class RawSource(msgspec.Struct, gc=False):
 
 NO_SOURCE = Source()
 _raw_source = reader(RawSource)
+UNSUPPORTED = {"mongodb": "MongoDB", "cassandra": "Cassandra"}
+"""Connectors whose messages have the envelope, but no rows with columns and values in it."""
+
+
+def refuse_connector(connector: str | None) -> None:
+    """Refuse the messages of a connector that would be taken for rows and are none."""
+    if connector in UNSUPPORTED:
+        raise DecodeError(
+            "unsupported-connector",
+            f"Debezium's {UNSUPPORTED[connector]} connector is not supported",
+            "its changes are no rows with columns: leave its topics out",
+        )
+
+
+def refuse_unsupported(value: bytes) -> None:
+    """The same for a message that cannot be read as an envelope."""
+    if any(name.encode() in value for name in UNSUPPORTED):
+        found = key_members(value) or {}
+        source = key_members(bytes(found.get("source", b""))) or {}
+        refuse_connector(exact_text(source.get("connector", NULL)))
 
 
 def moment(times: Any) -> int | None:
@@ -166,7 +190,7 @@ def describe_source(source: Source) -> dict[str, str]:
 def describe_elsewhere(event: Event, payload: bytes) -> None:
     """Keep the source members of other databases' connectors (PostgreSQL, Oracle, …)."""
     found = parse(_raw_source, payload).source or {}
-    known = set(Source.__struct_fields__)
+    known = {*Source.__struct_fields__} - {"keyspace"}
     others = {n: t for n, raw in found.items() if n not in known and (t := exact_text(raw))}
     position = {n: t for n, t in others.items() if n in ELSEWHERE}
     if position:

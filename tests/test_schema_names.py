@@ -1,0 +1,162 @@
+"""Tables in schemas: PostgreSQL, Oracle, SQL Server and Db2 through Debezium."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.encoding import Encoder, packed
+from headgate.event import Event
+from headgate.formats import MODULES, decoder, load
+
+REPRO = Path(__file__).parent / "repro"
+SPECS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
+
+
+def lines(name: str) -> list[bytes]:
+    return (REPRO / f"{name}.jsonl").read_bytes().splitlines()
+
+
+def decoded(name: str, **options: Any) -> list[Event]:
+    decode = decoder("debezium", **options)
+    return [event for line in lines(name) for event in decode(None, line, None)]
+
+
+def row(schema: str | None, **members: Any) -> Event:
+    told: dict[str, Any] = {"key": ("id",), "after": {"id": "1"}, "event_time": 1_000_000}
+    told |= {"op": "insert", "database": "shop", "table": "orders"} | members
+    return Event("row", schema=schema, **told)
+
+
+def test_an_event_has_its_schema() -> None:
+    assert ["public", "archive"] == [event.schema for event in decoded("pg2schemas")]
+    assert {"DEBEZIUM"} == {event.schema for event in decoded("dbz-oracle-noschema")}
+    assert {"dbo"} == {event.schema for event in decoded("dbz-sqlserver-noschema")}
+    assert {("shop", "orders")} == {(e.database, e.table) for e in decoded("pg2schemas")}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_tables_of_two_schemas_stay_two_in_every_format(spec: str) -> None:
+    encoder = Encoder(spec, **({"add_fields": "table"} if spec == "debezium-smt:debezium" else {}))
+    events = [row("public"), row("archive"), row(None)]
+    records, _ = packed(encoder, events, map(encoder, events))
+    if spec == "debezium-smt:oms":
+        return  # its rows do not tell their table at all
+    read = decoder(spec)
+
+    found = [event for record in records for event in read(record.key, record.value, None)]
+
+    assert 3 == len({(event.database, event.schema, event.table) for event in found})
+    assert "orders" == found[-1].table
+
+
+def test_the_schema_stands_before_the_table_where_a_format_has_no_place_for_it() -> None:
+    outcome = Encoder("canal-json")(row("public"))
+    written = json.loads(outcome.records[0].value or b"")
+
+    assert ("shop", "public.orders") == (written["database"], written["table"])
+    assert "schema-name" in outcome.lost
+    assert "schema-name" not in Encoder("canal-json")(row(None)).lost
+    assert Encoder("canal-json", strict=True)(row("public")).error is not None
+    assert b"`public.orders`" in (
+        Encoder("canal-json")(row("public", op="truncate", after=None)).records[0].value or b""
+    )
+
+
+@pytest.mark.parametrize("spec", ["debezium", "dataworks"])
+def test_formats_that_have_schemas_keep_the_name(spec: str) -> None:
+    outcome = Encoder(spec)(row("public"))
+    (event,) = decoder(spec)(outcome.records[0].key, outcome.records[0].value, None)
+
+    assert ("shop", "public", "orders") == (event.database, event.schema, event.table)
+    assert "schema-name" not in outcome.lost
+
+
+@pytest.mark.parametrize(
+    "name", ["pg2schemas", "dbz-oracle-noschema", "dbz-sqlserver-noschema", "dbz-pg-schema"]
+)
+def test_debezium_to_debezium_keeps_the_source(name: str) -> None:
+    encoder = Encoder("debezium", schemas_enable=False)
+    for line, event in zip(lines(name), decoded(name)):
+        sent, written = json.loads(line), json.loads(encoder(event).records[0].value or b"")
+        source = sent.get("payload", sent)["source"]
+        present = {n: str(v) for n, v in source.items() if v is not None}
+
+        assert present == {n: str(written["source"].get(n)) for n in present}
+        assert isinstance(written["source"].get("scn", ""), str)
+
+
+@pytest.mark.parametrize(
+    ("connector", "name"),
+    [("postgresql", "s.public.orders.Key"), ("sqlserver", "s.shop.public.orders.Key")],
+)
+def test_schema_blocks_are_called_as_the_connector_calls_them(connector: str, name: str) -> None:
+    event = row("public", format="debezium", dialect="debezium")
+    event.extra = {"connector": connector, "name": "s"}
+    (record,) = Encoder("debezium")(event).records
+    value = json.loads(record.value or b"")
+    source = next(f for f in value["schema"]["fields"] if f["field"] == "source")
+
+    assert name == json.loads(record.key or b"")["schema"]["name"]
+    assert "schema" in [field["field"] for field in source["fields"]]
+    assert "public" == value["payload"]["source"]["schema"]
+
+
+def test_flattened_rows_tell_their_schema() -> None:
+    decode = decoder("debezium-smt:debezium")
+    value = b'{"id":1,"__op":"c","__schema":"public","__table":"orders"}'
+    (event,) = decode(None, value, "pg.public.orders")
+    (again,) = Encoder("debezium-smt", schemas_enable=False)(event).records
+    (told,) = Encoder("debezium-smt", schemas_enable=False, add_fields="schema,table")(
+        row("public")
+    ).records
+
+    assert (None, "public", "orders") == (event.database, event.schema, event.table)
+    assert b'"__schema":"public","__table":"orders"' in (again.value or b"")
+    assert b'"__schema":"public","__table":"orders"' in (told.value or b"")
+    (event,) = decode(None, b'{"id":1,"__op":"c","__schema":"dbo"}', "s.shop.dbo.orders")
+    assert ("shop", "dbo", "orders") == (event.database, event.schema, event.table)
+
+
+def test_schema_changes_tell_their_schema() -> None:
+    table = {"type": "CREATE", "id": '"shop"."public"."orders"', "table": None}
+    told = {"databaseName": "shop", "schemaName": "public", "ddl": None, "tableChanges": [table]}
+    (event,) = decoder("debezium")(None, json.dumps(told).encode(), None)
+
+    assert ("shop", "public", "orders") == (event.database, event.schema, event.table)
+
+
+def test_vitess_has_keyspaces() -> None:
+    source = {"connector": "vitess", "db": "", "keyspace": "shop", "table": "t", "shard": "-80"}
+    value = json.dumps({"op": "c", "after": {"id": 1}, "source": source}).encode()
+    (event,) = decoder("debezium")(None, value, None)
+    written = json.loads(Encoder("debezium", schemas_enable=False)(event).records[0].value or b"")
+
+    assert ("shop", None, "t") == (event.database, event.schema, event.table)
+    assert "shop" == written["source"]["keyspace"]
+
+
+@pytest.mark.parametrize("format", ["auto", "debezium", "debezium-smt"])
+def test_mongodb_is_refused_by_its_name(format: str) -> None:
+    from headgate.codec import decode_message
+
+    decode = decoder(format)
+    for line in lines("dbz-mongo"):
+        for value in (line, b'{"schema":{},"payload":' + line + b"}"):
+            (event,) = decode_message(decode, None, value, None, 1_000_000)
+
+            assert event.error is not None
+            assert "unsupported-connector" == event.error[0]
+            assert "Debezium's MongoDB connector is not supported" in event.error[1]
+
+
+def test_topics_tell_schemas_apart() -> None:
+    def topic(template: str, schema: str | None) -> str | None:
+        return Encoder("maxwell", topic=template)(row(schema)).records[0].topic
+
+    assert "cdc.shop.public.orders" == topic("cdc.{database}.{schema}.{table}", "public")
+    assert "cdc.public_orders" == topic("cdc.{schema}_{table}", "public")
+    assert "cdc.shop_orders" == topic("cdc.{schema}_{table}", None)
+    assert "cdc.shop.public.orders" == topic("cdc.{database}.{table}", "public")
+    assert "cdc.orders" == topic("cdc.{table}", None)
