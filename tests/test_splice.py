@@ -516,6 +516,20 @@ def test_any_values(target: str, options: Any) -> None:
 # What has gone wrong once
 
 
+@pytest.mark.parametrize("options", [BARE, {"decimal_handling_mode": "string"}])
+def test_a_placeholder_for_no_value_is_not_spliced(options: Any) -> None:
+    both = Both("debezium", "maxwell")
+    messages = written(orders(400), "debezium", **options)
+    both.check(messages)
+    texts = [b"__debezium_unavailable_value", b"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="]
+    texts.append(texts[0].hex().encode())
+    odd = [(key, (value or b"").replace(b"packed", t)) for key, value in messages for t in texts]
+    both.check(odd)
+
+    assert both.taken > 0
+    assert all(any(text in value for _, value in odd) for text in texts)
+
+
 def test_disagreement_is_noticed_and_the_codecs_are_right(caplog: pytest.LogCaptureFixture) -> None:
     both = Both("canal-json", "debezium", **BARE)
     assert both.check(keyless(usual())) == 1

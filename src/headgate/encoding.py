@@ -136,6 +136,8 @@ class Encoder:
             if present(event):
                 lost.append(code)
         lost += unplaced
+        if "incomplete" in unplaced and event.op == "update":
+            event = without_unavailable(event)
         if self.names_only and types is not None and not same and self.has_details(types):
             lost.append("type-details")
         if self.informed:
@@ -368,6 +370,22 @@ def spread(records: list[Record], lost: list[str]) -> list[list[str] | None]:
     [['key'], None]
     """
     return [lost or None if i == 0 else None for i in range(len(records))]
+
+
+def without_unavailable(event: Event) -> Event:
+    """An update whose old row has no columns either whose new value the source's log did not hold.
+
+    Those did not change; with an old value and no new one they would look as if they did.
+
+    >>> event = Event("row", "update", before={"id": "1", "body": "x"}, after={"id": "1"})
+    >>> event.extra = {"unavailable": '{"body":"__debezium_unavailable_value"}'}
+    >>> without_unavailable(event).before
+    {'id': '1'}
+    """
+    if event.before is None or event.after is None or "unavailable" not in (event.extra or ()):
+        return event
+    before = {name: value for name, value in event.before.items() if name in event.after}
+    return msgspec.structs.replace(event, before=before)
 
 
 def truncation(event: Event) -> Event:

@@ -91,6 +91,8 @@ class Format:
     """Dialects that are read and not written."""
     varying: tuple[str, ...] = ()
     """The members of a row's message whose values differ from row to row (splice)."""
+    unspliced: frozenset[str] = frozenset()
+    """Options that give a value a meaning which the splicer's probes do not know."""
     reads_key: bool = True
     """Whether decoding looks at a message's key."""
 

@@ -47,6 +47,7 @@ from headgate.formats.parts.debezium_source import (
     source_moment,
     tombstone,
 )
+from headgate.formats.parts.debezium_unavailable import make_take
 from headgate.memo import Memo
 from headgate.strict_json import Raw, members, parse, reader
 from headgate.values import convert, exact_nested, names_json, to_text
@@ -57,10 +58,6 @@ HEARTBEAT, WATERMARK = "HEARTBEAT", "m"
 NO_SCHEMA = b"null"
 NO_RAW = Raw(NO_SCHEMA)
 _SCHEMA_FIRST, _PAYLOAD = b'{"schema":', b',"payload":'
-UNAVAILABLE = "__debezium_unavailable_value"
-UNAVAILABLE_BYTES = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
-# Cut short, because the search for them is faster when their last letter is rare.
-_TEXT_MARK, _BYTES_MARK = UNAVAILABLE[:24].encode(), UNAVAILABLE_BYTES[:37].encode()
 
 
 @dataclass(frozen=True)
@@ -103,6 +100,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     plan_of = planner(options)
     extra_of = extras()
     read = make_reader()
+    take_unavailable = make_take(options.unavailable_value_placeholder)
     lean = options.lean
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
@@ -129,6 +127,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         database, table = source.db or source.keyspace or None, source.table or None
         plan = plan_of(schema, writer, database, qualified(source.schema, table))
         before, after = envelope.before, envelope.after
+        missing = take_unavailable(rest, before, after)
         types = plan.types if not plan.texts else with_datetimes(plan, before, after)
         if plan.converters:
             if before:
@@ -169,8 +168,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             event.extra["ts_ns"] = f"{envelope.ts_ns}"
         if source.connector not in MYSQL_LIKE and not oms:
             describe_elsewhere(event, unwrapped(value, wrapped))
-        if may_be_unavailable(rest, plan.types is not None):
-            event.extra = {**(event.extra or {}), **unavailable(event)} or None
+        if missing is not None:
+            event.extra = {**(event.extra or {}), "unavailable": missing}
         return [event]
 
     return decode
@@ -346,24 +345,6 @@ def describe_transaction(event: Event, transaction: Transaction | None, query: s
         event.extra = {**(event.extra or {}), **more}
 
 
-def may_be_unavailable(value: bytes, typed: bool) -> bool:
-    """Whether the placeholder of a value that the log did not hold is anywhere in the message."""
-    # `find`, because `in` first takes the marks for a number and makes an error of that.
-    return value.find(_TEXT_MARK) >= 0 or (typed and value.find(_BYTES_MARK) >= 0)
-
-
-def unavailable(event: Event) -> dict[str, str]:
-    """Name the columns whose value the source's log did not hold."""
-    marks = (UNAVAILABLE, UNAVAILABLE_BYTES)
-    found = {
-        name: None
-        for image in (event.before, event.after)
-        for name, value in (image or {}).items()
-        if value in marks
-    }
-    return {"unavailable": _json(list(found)).decode()} if found else {}
-
-
 def other(
     key: bytes | None, payload: bytes, envelope: Envelope, wrapped: bool, dialect: str | None
 ) -> Event:
@@ -441,6 +422,7 @@ FORMAT = Format(
     kinds="rows, truncations, DDL, watermarks, heartbeats, transaction and snapshot markers, "
     "tombstones",
     encoding=ENCODING,
+    unspliced=frozenset({"unavailable_value_placeholder"}),
     varying=(
         *("before", "after", "ts_ms", "ts_us", "ts_ns"),
         *(f"source.{name}" for name in ("ts_ms", "ts_us", "ts_ns", "pos", "row", "gtid", "thread")),

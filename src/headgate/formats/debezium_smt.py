@@ -28,6 +28,7 @@ from headgate.formats.parts.debezium_source import (
     moment,
 )
 from headgate.formats.parts.debezium_source import tombstone as null_value
+from headgate.formats.parts.debezium_unavailable import make_take
 from headgate.memo import Memo
 from headgate.options import option
 from headgate.strict_json import members, parse, reader
@@ -99,6 +100,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     plan_of = planner(options, lambda name: not is_metadata(name, prefix))
     envelope = debezium.make_decoder(dialect, value_options(options))
     layouts: Memo[tuple[str, ...], Layout] = Memo(lambda names: make_layout(names, prefix))
+    take_unavailable = make_take(options.unavailable_value_placeholder)
     oms = dialect == "oms"
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
@@ -133,6 +135,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             format="debezium-smt",
             dialect=dialect or "debezium",
         )
+        missing = take_unavailable(payload, row, None)
         extra = dict(layout.fields)
         for name in layout.kept:
             member = told[layout.meta[name]]
@@ -154,8 +157,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         operate(event, row, told, extra)
         if layout.timed or layout.placed:
             describe_times(event, told)
-        if debezium.may_be_unavailable(value, event.types is not None):
-            extra |= debezium.unavailable(event)
+        if missing is not None:
+            extra["unavailable"] = missing
         event.extra = extra or None
         return [event]
 

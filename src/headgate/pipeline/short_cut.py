@@ -106,7 +106,7 @@ class ShortCut:
         self.decode = decoder(job.source.format, **job.source.options)
         self.limit = most_bytes_of(job.source.options)
         self.possible = (
-            has_templates(job.source.format)
+            has_templates(job.source.format, job.source.options)
             and not any(each.where for each in job.filters)
             and all(Encoder(s.format, **s.options).may_splice for s in job.sinks)
         )

@@ -17,7 +17,7 @@ from headgate.arrow import decode_columns, most_bytes_of
 from headgate.codec import decode_message
 from headgate.encoding import Encoded, Encoder, spread
 from headgate.event import Event
-from headgate.formats import Decode, decoder, load, split
+from headgate.formats import MODULES, Decode, decoder, load, split
 from headgate.records import RECORD_SCHEMA, record_batch
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Converter:
         self.taught: list[Event] = []
         self.since_taught = 0
         self.splicer: Splicer | None = None
-        self.possible = self.encoder.may_splice and has_templates(format)
+        self.possible = self.encoder.may_splice and has_templates(format, options)
 
     def take(self, batch: pa.RecordBatch) -> Halves:
         """Splice a batch as far as possible, and decode the rest."""
@@ -189,13 +189,16 @@ def can_compile() -> bool:
     return True
 
 
-def has_templates(format: str) -> bool:
-    """Whether messages of a format can be spliced at all.
+def has_templates(format: str, options: Mapping[str, Any]) -> bool:
+    """Whether messages of a format that is read with such options can be spliced at all.
 
-    >>> has_templates("canal-json"), has_templates("open-protocol")
+    >>> has_templates("canal-json", {}), has_templates("open-protocol", {})
     (True, False)
     """
     name, _ = split(format)
+    given = {option.replace("-", "_") for option in options}
+    if any(not load(each).unspliced.isdisjoint(given) for each in MODULES):
+        return False
     return name == "auto" or bool(load(name).varying)
 
 

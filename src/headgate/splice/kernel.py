@@ -281,6 +281,15 @@ def last_zeros(data, at, end):
 
 
 @compiled
+def may_stand_for_none(data, at, end):
+    """Whether text may be Debezium's placeholder for no value, as base64 or hexadecimal."""
+    size = end - at
+    if size == 40:  # X19k…
+        return data[at] == 88 and data[at + 1] == 49 and data[at + 2] == 57 and data[at + 3] == 107
+    return size == 56 and data[at] == 53 and data[at + 1] == 102 and data[at + 2] == 53  # 5f5f64…
+
+
+@compiled
 def fits(data, at, end, form, p, q):
     """Whether a value is of a form, so that the codecs do with it what its template says."""
     size = end - at
@@ -290,7 +299,7 @@ def fits(data, at, end, form, p, q):
         for i in range(at + 1, end):
             if data[i] == 95 and data[i - 1] == 95:
                 return False
-        return True
+        return not may_stand_for_none(data, at, end)
     if form == PLAIN:
         for i in range(at, end):
             c = data[i]
@@ -300,7 +309,7 @@ def fits(data, at, end, form, p, q):
                 return False
             if p == 0 and c == 95 and i > at and data[i - 1] == 95:
                 return False
-        return True
+        return p != 0 or not may_stand_for_none(data, at, end)
     if form == INTEGER:  # of at most p digits; q tells whether it must be positive
         i = number_end(data, at, end)
         if i != end or size > p:

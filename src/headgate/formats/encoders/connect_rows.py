@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import MsgspecError
+from msgspec.json import Decoder
+
 from headgate.event import ColumnType, Event, Image, Types
 from headgate.formats.encoders import oms_values
 from headgate.formats.encoders.common import (
@@ -29,7 +32,7 @@ from headgate.formats.encoders.connect_values import (
     plain,
 )
 from headgate.loss import HINTS
-from headgate.memo import MOST_PLANS
+from headgate.memo import MOST_PLANS, Memo
 from headgate.mysql_types import parse_type
 
 MOST_FRACTION = 30
@@ -165,6 +168,39 @@ def oms_column(told: ColumnType, own: bool) -> Column:
 
 def images_of(event: Event, layout: Layout, lost: list[str]) -> tuple[Row | None, Row | None]:
     """The row before and after, as JSON values."""
+    before, after = written_images(event, layout, lost)
+    if event.extra is not None and "unavailable" in event.extra:
+        put_unavailable(event, before, after)
+    return before, after
+
+
+def put_unavailable(event: Event, *rows: Row | None) -> None:
+    """Write Debezium's placeholder again where a row lacks the value."""
+    for name, placeholder in unavailable(event).items():
+        for row in rows:
+            if row is not None:
+                row.setdefault(name, placeholder)
+
+
+def unavailable(event: Event) -> Mapping[str, Any]:
+    """The placeholders of columns whose values are not known, where Debezium wrote the event."""
+    told = (event.extra or NOTHING).get("unavailable")
+    return _placeholders[told] if told and event.format in CONNECT_FORMATS else NOTHING
+
+
+def _read_placeholders(text: str) -> Mapping[str, Any]:
+    try:
+        return _object.decode(text)
+    except (MsgspecError, RecursionError):
+        return NOTHING
+
+
+_object = Decoder(dict[str, Any])
+_placeholders = Memo(_read_placeholders)
+
+
+def written_images(event: Event, layout: Layout, lost: list[str]) -> tuple[Row | None, Row | None]:
+    """The same without Debezium's placeholders, for values that are there."""
     before, after = event.before, event.after
     writers = writers_of(event, layout)
     if before is None:
@@ -207,6 +243,7 @@ def columns_of(event: Event, layout: Layout, lost: list[str]) -> Mapping[str, Co
     if all(list(image) == layout.names for image in images):
         return known
     found = {n: known.get(n, TEXT) for image in images for n in image}
+    found |= {n: known.get(n, TEXT) for n in unavailable(event)}
     if found.keys() <= known.keys():
         return known if event.format in CONNECT_FORMATS else found
     lost.append("types-guessed")

@@ -22,6 +22,7 @@ from headgate.formats.encoders.connect_rows import (
     images_of,
     oms_planner,
     planner,
+    written_images,
 )
 from headgate.formats.encoders.connect_values import INT64, ValueOptions, nested
 from headgate.formats.parts.debezium_source import MYSQL_LIKE, TICDC, key_members
@@ -38,8 +39,10 @@ PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 ORDERS = ("total_order", "data_collection_order")
 MIN_MICROS, MAX_MICROS = -(2**63) // 1_000 + 1, (2**63 - 1) // 1_000
 """The microseconds whose nanoseconds fit 64 bits."""
-OF_MYSQL = ("server_id", "gtid", "file", "pos", "row", "thread", "query")
-OF_MYSQL += ("commit_ts", "cluster_id")
+OF_MYSQL = (
+    *("server_id", "gtid", "file", "pos", "row", "thread", "query"),
+    *("commit_ts", "cluster_id"),
+)
 """Members that connectors of other databases do not have."""
 TEXTS = {"scn", "commit_scn", "start_scn", "rs_id", "row_id", "user_name", "keyspace", "shard"}
 """Members of other connectors that are text, though they may look like numbers."""
@@ -726,7 +729,7 @@ def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
         if event.kind != "row" or event.op not in OMS_OPS:
             return []
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
-        before, after = images_of(event, layout, lost)
+        before, after = written_images(event, layout, lost)
         start = oms_start(event, layout, lost) if schemas else plain_start
         connector, name, version, pos = oms_words(event)
         source = OmsSource(

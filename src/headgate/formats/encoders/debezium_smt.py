@@ -21,6 +21,7 @@ from headgate.formats.encoders.connect_rows import (
     columns_of,
     oms_planner,
     planner,
+    put_unavailable,
     writers_of,
 )
 from headgate.formats.encoders.connect_values import ValueOptions
@@ -300,6 +301,8 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     def one(event: Event, fields: list[Added], own: bool, lost: list[str]) -> Keyed:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         row = written(event.after or event.before or {}, writers_of(event, layout), lost)
+        if not oms:
+            put_unavailable(event, row)
         kept = event.extra or NOTHING if event.format in CONNECT_FORMATS else NOTHING
         gone = event.op == "delete"
         bare = gone and not own and not mode.startswith("rewrite")

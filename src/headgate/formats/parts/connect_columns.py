@@ -65,6 +65,9 @@ class ValueOptions(CommonOptions):
     bigint_unsigned_handling_mode: str | None = option(
         None, "the connector's bigint.unsigned.handling.mode", ("long", "precise")
     )
+    unavailable_value_placeholder: str | None = option(
+        None, "the connector's unavailable.value.placeholder, where it is not Debezium's own"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
