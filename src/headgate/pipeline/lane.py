@@ -678,10 +678,7 @@ def by_place(
 
 def refused_event(event: Event, error: Exception) -> Event:
     """An event that cannot be processed, and why."""
-    if isinstance(error, SelectionError):
-        told = error.code, str(error)
-    else:
-        told = internal_error(error)
+    told = (error.code, str(error)) if isinstance(error, SelectionError) else internal_error(error)
     return msgspec.structs.replace(event, kind="invalid", error=told)
 
 
