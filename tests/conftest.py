@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from kafka_broker import Broker
+from s3_server import S3Server
 
 from headgate.errors import UsageError
 
@@ -20,4 +21,11 @@ def broker() -> Iterator[Broker]:
         warnings.warn(f"NOT TESTED, no Kafka broker: {error}", stacklevel=1)
         pytest.skip(f"no Kafka broker: {error}")
     with found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """One S3 server for all tests."""
+    with S3Server() as found:
         yield found

@@ -39,14 +39,14 @@ def a_status(root: Path) -> Any:
 
 def a_target(root: Path) -> Any:
     def open_it() -> FileWriter:
-        return FileWriter(str(root / "out"), Owner("a"), lines=False)
+        return FileWriter(Storage(str(root / "out")), Owner("a"), lines=False)
 
     open_it()
     return open_it
 
 
 def dead_letters(root: Path) -> Any:
-    FileWriter(str(root / "out"), Owner("a", "b"), lines=False)
+    FileWriter(Storage(str(root / "out")), Owner("a", "b"), lines=False)
     return lambda: Store(str(root / "out"))
 
 
@@ -115,11 +115,11 @@ def test_what_a_batch_holds_of_its_source(tmp_path: Path) -> None:
 
 def test_a_target_refuses_batches_of_other_messages(tmp_path: Path) -> None:
     same, other = sources.Range({"cdc": {"0": (1, 5)}}), sources.Range({"cdc": {"0": (1, 9)}})
-    target = FileWriter(str(tmp_path), Owner("a", "b"), lines=False)
+    target = FileWriter(Storage(str(tmp_path)), Owner("a", "b"), lines=False)
     assert not target.is_written(3, same)
     write_state(target.storage, f"batch=00000003/{BATCH}", Written(same))
 
-    target = FileWriter(str(tmp_path), Owner("a", "b"), lines=False)
+    target = FileWriter(Storage(str(tmp_path)), Owner("a", "b"), lines=False)
 
     assert target.is_written(3, same)
     assert not target.is_written(4, other)

@@ -16,6 +16,17 @@ import pyspark
 
 from headgate.errors import UsageError, unknown_name
 
+AWS_SDK = "2.29.52"
+"""The version that hadoop-aws was built with."""
+AWS_MODULES = (
+    "annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol",
+    "aws-xml-protocol", "checksums", "checksums-spi", "crt-core", "endpoints-spi", "http-auth",
+    "http-auth-aws", "http-auth-aws-eventstream", "http-auth-spi", "http-client-spi",
+    "identity-spi", "json-utils", "metrics-spi", "netty-nio-client", "profiles", "protocol-core",
+    "regions", "retries", "retries-spi", "s3", "s3-transfer-manager", "sdk-core", "sts",
+    "third-party-jackson-core", "utils",
+)  # fmt: skip
+"""What S3 needs of the SDK: 9 MB, where the bundle that hadoop-aws asks for has 600."""
 CONNECTORS = {
     "kafka": (
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
@@ -23,7 +34,13 @@ CONNECTORS = {
         "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
         "org.apache.kafka:kafka-clients:3.9.1",
         "org.apache.commons:commons-pool2:2.12.1",
-    )
+    ),
+    "s3a": (
+        "org.apache.hadoop:hadoop-aws:3.4.2",
+        "org.reactivestreams:reactive-streams:1.0.4",
+        "software.amazon.eventstream:eventstream:1.0.1",
+        *(f"software.amazon.awssdk:{module}:{AWS_SDK}" for module in AWS_MODULES),
+    ),
 }
 """Maven coordinates by the connector's name: exactly the jars that the tests run with."""
 
@@ -51,12 +68,16 @@ def settings(*names: str) -> dict[str, str]:
     >>> settings()
     {}
     """
-    if not names:
+    own = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
+    sets = [coordinates_of(name) for name in names]
+    # Where Spark has the connector itself, it has what goes with it.
+    missing = [told for told in sets if told[0].split(":")[1] not in own]
+    if not missing:
         return {}
-    wanted = [told for name in names for told in coordinates_of(name)]
+    wanted = [each for told in missing for each in told]
     folder = os.environ.get("HEADGATE_JARS")
     if not folder:
-        return on_classpath(resolve(wanted, transitive=False))
+        return on_classpath([jar for told in missing for jar in resolve(told, transitive=False)])
     jars = sorted(Path(folder).glob("*.jar"))
     if not jars:
         raise UsageError(

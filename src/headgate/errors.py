@@ -23,6 +23,10 @@ class UsageError(HeadgateError):
     """The call is wrong: an unknown name, option or path. The command line exits with 2."""
 
 
+class StorageError(HeadgateError):
+    """A file cannot be read or written: a full disk, no permission, no answer. Exit code 1."""
+
+
 class DecodeError(HeadgateError):
     """One message cannot be decoded. `code` is stable; the text says what is wrong and what to try.
 

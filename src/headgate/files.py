@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePath
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from headgate.arrow import HEADERS, SOURCE_COLUMNS, bounded
 from headgate.errors import UsageError
+from headgate.filesystem import NO_SETTINGS, find, open_file, size_of
 from headgate.limits import BATCH_ROWS
 from headgate.relaxed_json import is_json, messages_in
 from headgate.values import LAST_TIME, YEAR_ONE
@@ -36,7 +36,7 @@ class Split(NamedTuple):
     end: int | None = None
 
 
-def expand(paths: Iterable[str]) -> list[str]:
+def expand(paths: Iterable[str], settings: Mapping[str, str] = NO_SETTINGS) -> list[str]:
     """The files that the given paths name; directories are walked in name order.
 
     >>> expand(["-"])
@@ -44,32 +44,34 @@ def expand(paths: Iterable[str]) -> list[str]:
     """
     found: list[str] = []
     for path in paths:
-        if path == STDIN:
-            found.append(path)
-        elif os.path.isdir(path):
-            inside = (p for p in sorted(Path(path).rglob("*")) if p.is_file())
-            found += [str(p) for p in inside if not _hidden(p.relative_to(path))]
-        elif os.path.exists(path):
-            found.append(path)
-        else:
+        inside = [""] if path == STDIN else find(path, settings)
+        if inside is None:
             raise UsageError(f"no such file or directory: {path}")
+        found += [
+            f"{path.rstrip('/')}/{name}" if name else path for name in inside if not _hidden(name)
+        ]
     return found
 
 
-def _hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
+def _hidden(path: str) -> bool:
+    return any(part.startswith((".", "_")) for part in PurePath(path).parts)
 
 
-def splits(path: str, slots: int = 1, most: int = MOST_SPLIT) -> list[Split]:
+def splits(
+    path: str,
+    slots: int = 1,
+    most: int = MOST_SPLIT,
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> list[Split]:
     """Cut a plain file of lines into parts for parallel tasks; any other file is one part.
 
     As few as there may be, because each task costs Spark a part of a second, but so many that all
     of `slots`, which work at the same time, end at about the same time; none over `most` bytes.
     """
-    size = os.path.getsize(path)
+    size = size_of(path, settings)
     if size <= LEAST_SPLIT:
         return [Split(path)]
-    with open(path, "rb") as file:
+    with open_file(path, settings) as file:
         head = file.read(PEEK_BYTES).removeprefix(BOM)
     if head[:4] == b"PAR1" or _compression(head) or is_pretty(head):
         return [Split(path)]
@@ -78,17 +80,17 @@ def splits(path: str, slots: int = 1, most: int = MOST_SPLIT) -> list[Split]:
     return [Split(path, start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def read(split: Split) -> Iterator[pa.RecordBatch]:
+def read(split: Split, settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[pa.RecordBatch]:
     """The messages of a split, as batches with Kafka's columns (or `value` alone)."""
     if split.path == STDIN:
         yield from _text(sys.stdin.buffer)
         return
-    with open(split.path, "rb") as file:
+    with open_file(split.path, settings) as file:
         if split.end is not None:
             found = blocks_between(file, split.start, split.end)
             yield from batched(map(lines_of, found))
         elif file.seekable() and file.peek(4)[:4] == b"PAR1":
-            yield from _parquet(split.path)
+            yield from _parquet(split.path, file)
         else:
             yield from _text(file, split.path)
 
@@ -240,9 +242,9 @@ def without_blanks(lines: pa.Array) -> pa.Array:
     return lines
 
 
-def _parquet(path: str) -> Iterator[pa.RecordBatch]:
+def _parquet(path: str, opened: IO[bytes]) -> Iterator[pa.RecordBatch]:
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(opened)
     except (pa.ArrowException, OSError) as error:
         raise UsageError(f"{path} is not whole Parquet: {error}") from None
     names = [n for n in KAFKA_COLUMNS if n in file.schema_arrow.names]

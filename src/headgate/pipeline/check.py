@@ -78,8 +78,9 @@ def sampled(spark: SparkSession, job: Job, sample: int) -> tuple[dict[str, Any],
     if source.kind == "stdin":
         return {"standard input": None}, []
     if source.kind == "file":
-        files = expand([sources.local(source.path or "")])
-        found = (m for file in files for split in splits(file) for m in _messages(read(split)))
+        files = expand([source.path or ""], job.settings)
+        parts = (split for file in files for split in splits(file, settings=job.settings))
+        found = (m for part in parts for m in _messages(read(part, job.settings)))
         return {"files": len(files)}, list(islice(found, sample))
     with Admin(spark._jvm, source.kafka, "the source") as admin:
         topics = sources.matching(source.topics, admin.names())

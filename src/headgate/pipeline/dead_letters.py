@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from headgate.errors import UsageError, shown
+from headgate.filesystem import NO_SETTINGS
 from headgate.pipeline.lane import LETTER_COLUMNS
 from headgate.pipeline.sinks import OWNER, Owner
 from headgate.pipeline.sources import INBOX
@@ -25,8 +26,8 @@ REPLAYED = "_replayed"
 class Store:
     """A directory of dead letters, one folder per batch."""
 
-    def __init__(self, path: str) -> None:
-        self.storage = Storage(path)
+    def __init__(self, path: str, settings: Mapping[str, str] = NO_SETTINGS) -> None:
+        self.storage, self.settings = Storage(path, settings), settings
         owner = read_state(self.storage, OWNER, Owner)
         if owner is None or owner.checkpoint is None:
             raise UsageError(f"{path} is no store of dead letters; name a job's dead_letters")
@@ -52,7 +53,7 @@ class Store:
         the job recognises what it applied.
         """
         checkpoint = checkpoint or self.checkpoint
-        state = Storage(f"{checkpoint}/headgate")
+        state = Storage(f"{checkpoint}/headgate", self.settings)
         told = read_state(state, IDENTITY, Identity)
         if told is None or told.id != self.job_id:
             raise UsageError(
@@ -69,13 +70,12 @@ class Store:
                 )
             count += letters.num_rows
             name = f"{folder.replace('=', '-')}-{self.job_id[:8]}-{uuid.uuid4().hex[:8]}.parquet"
-            staged = f"_{name}"
-            state.make_folder(INBOX)
-            with state.fs.open_output_stream(state.path(f"{INBOX}/{staged}")) as file:
-                pq.write_table(letters, file)
-            state.move(f"{INBOX}/{staged}", f"{INBOX}/{name}")
-            self.storage.make_folder(REPLAYED)
-            self.storage.move(folder, f"{REPLAYED}/{folder}-{uuid.uuid4().hex[:8]}")
+            file = pa.BufferOutputStream()
+            pq.write_table(letters, file)
+            # A hidden name first: Spark must not find the file while it is written.
+            state.write(f"{INBOX}/_{name}", file.getvalue())
+            state.move(f"{INBOX}/_{name}", f"{INBOX}/{name}")
+            self.storage.move_folder(folder, f"{REPLAYED}/{folder}-{uuid.uuid4().hex[:8]}")
         return count
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from headgate import filesystem
 from headgate.encoding import Encoder
 from headgate.errors import HeadgateError
 from headgate.event import Event, Record
@@ -70,9 +71,10 @@ class Engine:
         self.spark = spark
         if job.source.kind == "kafka":
             reach(spark, job)
-        self.storage = Storage(f"{job.checkpoint}/headgate")
-        self.spark_checkpoint = Storage(f"{job.checkpoint}/query")
+        self.storage = Storage(f"{job.checkpoint}/headgate", job.settings)
+        self.spark_checkpoint = Storage(f"{job.checkpoint}/query", job.settings)
         self.storage.make_folder(sources.INBOX)
+        self.spark_checkpoint.make_folder("")
         self.states = States(self.storage)
         sources.look_at_progress(self.spark_checkpoint)
         job_id = self.states.job_id()
@@ -81,8 +83,11 @@ class Engine:
             source=with_schema(job.source, job.schema),
             sinks=tuple(with_partitions(spark, s) for s in job.sinks),
         )
-        self.writers: list[Writer] = [writer(spark, s, job_id) for s in self.job.sinks]
-        self.letters = FileWriter(job.dead_letters, Owner(job_id, job.checkpoint), lines=False)
+        self.writers: list[Writer] = [
+            writer(spark, s, job_id, job.settings) for s in self.job.sinks
+        ]
+        letters = Storage(job.dead_letters, job.settings)
+        self.letters = FileWriter(letters, Owner(job_id, job.checkpoint), lines=False)
         self.signatures: dict[int, set[str]] = {}
         self.judging = any(each.where for each in job.filters)
         self.long = False
@@ -93,7 +98,7 @@ class Engine:
 
     def stream(self) -> DataFrame:
         """What the query reads."""
-        inbox = self.storage.path(sources.INBOX)
+        inbox = self.storage.for_spark(sources.INBOX)
         most = self.job.max_messages
         if most is None and self.job.source.kind == "kafka":
             most = MOST_MESSAGES
@@ -116,7 +121,8 @@ class Engine:
                 for inbox in (False, True) if self.storage.names(sources.INBOX) else (False,):
                     paths = sources.paths(batch, self.job.source, inbox)
                     files += paths
-                    messages = sources.messages(batch, self.job.source, inbox, paths)
+                    settings = self.job.settings
+                    messages = sources.messages(batch, self.job.source, inbox, paths, settings)
                     if messages is None:
                         continue
                     again = inbox or self.job.source.kind != "kafka"
@@ -366,12 +372,16 @@ def scheduled(found: list[Found]) -> tuple[Found, ...]:
 
 
 def for_workers(job: Job) -> Job:
-    """The job without what only the driver needs: a worker gets no secrets."""
+    """The job without what only the driver needs.
+
+    A worker gets no secrets, except those of the file system of the checkpoint.
+    """
     sinks = [
         replace(s, kafka={n: v for n, v in s.kafka.items() if n == REQUEST_SIZE}) for s in job.sinks
     ]
     source = replace(job.source, kafka={})
-    return replace(job, source=source, sinks=tuple(sinks), settings={})
+    settings = filesystem.for_workers([job.checkpoint], job.settings)
+    return replace(job, source=source, sinks=tuple(sinks), settings=settings)
 
 
 def with_schema(source: Source, schema: str | None) -> Source:

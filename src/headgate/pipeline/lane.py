@@ -168,7 +168,7 @@ class Worker:
         self.decode = decoder(job.source.format, **job.source.options)
         self.limit = most_bytes_of(job.source.options)
         self.selection = Selection(job)
-        self.storage = Storage(knowledge.state_uri)
+        self.storage = Storage(knowledge.state_uri, job.settings)
         self.lanes: dict[Lane, LanePass] = {}
         self.ddl_encoders = self.encoders()
         self.short_cut = ShortCut(job, knowledge.catalogue)

@@ -18,7 +18,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate import connectors
+from headgate import connectors, filesystem
 from headgate.errors import HeadgateError
 from headgate.pipeline import conditions, sources, status
 from headgate.pipeline.engine import Engine
@@ -28,9 +28,9 @@ from headgate.pipeline.storage import Storage
 from headgate.session import session
 
 TICK = 0.5
+S3 = {"s3", "s3a"}
 LAG_SECONDS = 2.0
 MOST_TOLD = 500
-HADOOP = "spark.hadoop."
 REDACTED = (
     "(?i)secret|password|passwd|pwd|token|access[._-]?key|api[._-]?key|credential|jaas|"
     "connection[._-]?string|dsn|private[._-]?key|keystore|truststore"
@@ -46,12 +46,15 @@ def run(
     spark: SparkSession | None = None,
 ) -> status.Status:
     """Run a job until it is stopped; with `once`, until everything there is now is done."""
-    reporter = status.Reporter(job.name, Storage(f"{job.checkpoint}/headgate"), json_logs)
+    storage = Storage(f"{job.checkpoint}/headgate", job.settings)
+    reporter = status.Reporter(job.name, storage, json_logs)
     serving = status.serve(reporter, job.metrics) if job.metrics else None
     try:
+        found = spark or job_session(job, master)
+        job = with_session_settings(job, found)
+        reporter.storage = Storage(storage.uri, job.settings)
         if job.source.kind == "stdin":
             job, once = spooled(job, sys.stdin.buffer), True
-        found = spark or job_session(job, master)
         conditions.check(found, job)
         engine = Engine(found, job)
         engine.on_batch = reporter.batch_done
@@ -94,27 +97,47 @@ def spooled(job: Job, stream: IO[bytes]) -> Job:
 
     Standard input ends, and so does the job: it is run with `once`.
     """
-    storage = Storage(f"{job.checkpoint}/headgate")
+    storage = Storage(f"{job.checkpoint}/headgate", job.settings)
     storage.make_folder("stdin")
     staged, name = f"stdin/_{uuid.uuid4().hex}", f"stdin/{time.time_ns()}.jsonl"
-    with storage.fs.open_output_stream(storage.path(staged)) as file:
+    with storage.naming("write", staged), storage.create(staged) as file:
         shutil.copyfileobj(stream, file)
     storage.move(staged, name)
-    return replace(job, source=replace(job.source, kind="file", path=storage.path("stdin")))
+    return replace(job, source=replace(job.source, kind="file", path=storage.for_spark("stdin")))
 
 
 def job_session(job: Job, master: str | None) -> SparkSession:
     """The session of a job, with the connectors that it needs."""
     kinds = {job.source.kind, *(sink.kind for sink in job.sinks)}
-    needed = connectors.settings(*(["kafka"] if "kafka" in kinds else []))
+    schemes = {filesystem.scheme_of(path) for path in remote_paths(job)}
+    wanted = [*(["kafka"] if "kafka" in kinds else []), *(["s3a"] if schemes & S3 else [])]
+    needed = connectors.settings(*wanted)
     # Settings of file systems hold secrets, and a new JVM would get them on its command line.
-    late = {n: v for n, v in job.settings.items() if n.startswith(HADOOP)}
+    late = {n: v for n, v in job.settings.items() if n.startswith(filesystem.PREFIX)}
     early = {n: v for n, v in job.settings.items() if n not in late}
     spark = session(master, **{"spark.redaction.regex": REDACTED, **needed, **early})
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in late.items():
-        configuration.set(name.removeprefix(HADOOP), value)
+        configuration.set(name.removeprefix(filesystem.PREFIX), value)
+    if "s3" in schemes:
+        configuration.setIfUnset("fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
     return spark
+
+
+def remote_paths(job: Job) -> list[str]:
+    """The job's paths that are not on the local file system."""
+    paths = [job.checkpoint, job.dead_letters, job.source.path, *(s.path for s in job.sinks)]
+    return [path for path in paths if path is not None and filesystem.is_remote(path)]
+
+
+def with_session_settings(job: Job, spark: SparkSession) -> Job:
+    """A job that knows what the session knows of its file systems, from wherever it has that."""
+    paths = remote_paths(job)
+    if not paths:
+        return job
+    configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    found = filesystem.session_settings(configuration, paths)
+    return replace(job, settings={**job.settings, **found})
 
 
 def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:

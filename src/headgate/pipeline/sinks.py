@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -21,7 +21,7 @@ from headgate.pipeline.storage import Storage
 OWNER = "_headgate.json"
 """The file by which a directory knows the job that writes it."""
 BATCH = "_batch.json"
-"""The file by which a batch knows what it holds of its source."""
+"""The file by which a batch knows what it holds of its source. It is put there last."""
 
 
 class Owner(msgspec.Struct, omit_defaults=True):
@@ -46,10 +46,11 @@ class Writer(Protocol):
         """Write parts one after the other; `source` tells what of its source the batch holds."""
 
 
-def writer(spark: SparkSession, sink: Sink, job_id: str) -> Writer:
-    """What writes to a sink."""
+def writer(spark: SparkSession, sink: Sink, job_id: str, settings: Mapping[str, str]) -> Writer:
+    """What writes to a sink; `settings` are Spark's."""
     if sink.kind == "file":
-        return FileWriter(sink.path or "", Owner(job_id), sink.lines)
+        storage = Storage(sink.path or "", settings, private=False)
+        return FileWriter(storage, Owner(job_id), sink.lines)
     if sink.kind == "kafka":
         return KafkaWriter(spark, sink)
     return ConsoleWriter()
@@ -58,12 +59,15 @@ def writer(spark: SparkSession, sink: Sink, job_id: str) -> Writer:
 class FileWriter:
     """A folder per batch, put in its place as a whole: exactly once.
 
+    Where folders cannot be renamed its files are put there one after the other; a batch that was
+    cut off so lacks its last file, and is written again.
+
     The folders are named so that Spark reads them as columns `batch` and `step`, and so that their
     names sort in the order of the messages.
     """
 
-    def __init__(self, path: str, owner: Owner, lines: bool) -> None:
-        self.storage, self.lines = Storage(path), lines
+    def __init__(self, storage: Storage, owner: Owner, lines: bool) -> None:
+        self.storage, self.lines, path = storage, lines, storage.uri
         found = read_state(self.storage, OWNER, Owner)
         if found is not None and found.job != owner.job:
             raise UsageError(
@@ -86,10 +90,12 @@ class FileWriter:
             return
         staged = f"_staged-{batch:08d}"
         self.storage.delete(staged)
+        self.storage.make_folder(staged)
         for step, part in enumerate(parts):
             self.write_step(part, f"{self.storage.for_spark(staged)}/step={step:04d}")
         write_state(self.storage, f"{staged}/{BATCH}", Written(source))
-        self.storage.move(staged, place)
+        self.storage.delete(place)  # a part of it, where a folder is not moved as a whole
+        self.storage.move_folder(staged, place)
         self.newest = batch
 
     def is_written(self, batch: int, source: Range) -> bool:

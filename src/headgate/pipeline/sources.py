@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.cluster import over_splits
 from headgate.files import Split, read, splits
+from headgate.filesystem import file_system, for_spark, for_workers, local
 from headgate.limits import BATCH_ROWS
 from headgate.pipeline import headers
 from headgate.pipeline.job import Source
@@ -123,7 +124,7 @@ def files(spark: SparkSession, path: str, limit: int | None, **options: str) -> 
     found = found.options(**options)
     if limit is not None:
         found = found.option("maxFilesPerTrigger", str(max(1, limit // 10_000)))
-    return found.load(path).select("path", F.col("modificationTime").alias("modified"))
+    return found.load(for_spark(path)).select("path", F.col("modificationTime").alias("modified"))
 
 
 def paths(batch: DataFrame, source: Source, inbox: bool) -> list[tuple[str, str]]:
@@ -141,28 +142,33 @@ def paths(batch: DataFrame, source: Source, inbox: bool) -> list[tuple[str, str]
 
 
 def messages(
-    batch: DataFrame, source: Source, inbox: bool, files: list[tuple[str, str]]
+    batch: DataFrame,
+    source: Source,
+    inbox: bool,
+    files: list[tuple[str, str]],
+    settings: Mapping[str, str],
 ) -> DataFrame | None:
     """The messages of a batch, lane by lane in order; None if there are none.
 
-    `files` are the paths of the batch.
+    `files` are the paths of the batch, `settings` Spark's, for their file systems.
     """
     if source.kind == "kafka" and not inbox:  # a pass leaves the paths among them alone
         told = batch.withColumn("headers", F.expr(headers.TO_TEXT))
         return told.select(*KAFKA_SCHEMA.names)
     paths = [local(path) for path, _ in files]
-    parts = [split for path in paths for split in splits(path)]
+    settings = for_workers(paths, settings)
+    parts = [split for path in paths for split in splits(path, settings=settings)]
     if not parts:
         return None
-    root = os.path.normpath(local(source.path or ""))
-    name = os.path.relpath if not inbox else lambda path, _: os.path.basename(path)
+    root = posixpath.normpath(local(source.path or ""))
+    name = posixpath.relpath if not inbox else lambda path, _: posixpath.basename(path)
     names = [name(part.path, root) for part in parts]
-    topic = os.path.basename(root)
+    topic = posixpath.basename(root)
     reading = letters_in if inbox else read
 
     def one(index: int) -> Iterator[pa.RecordBatch]:
         at = 0
-        for found in reading(parts[index]):
+        for found in reading(parts[index], settings):
             yield placed(found, names[index], parts[index].start, topic, index, at)
             at += found.num_rows
 
@@ -175,14 +181,10 @@ def messages(
     )
 
 
-def letters_in(split: Split) -> Iterator[pa.RecordBatch]:
+def letters_in(split: Split, settings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
     """The dead letters in a file of the inbox, with their places."""
-    return pq.ParquetFile(split.path).iter_batches(BATCH_ROWS)  # type: ignore[no-any-return]
-
-
-def local(path: str) -> str:
-    """A path as Python opens it."""
-    return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
+    found, path = file_system(split.path, settings)
+    yield from pq.ParquetFile(path, filesystem=found).iter_batches(BATCH_ROWS)
 
 
 def placed(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 import click
 import msgspec
 
 from headgate.errors import UsageError, shown
+from headgate.filesystem import NO_SETTINGS
 from headgate.pipeline.lane import Tally
 from headgate.pipeline.state import State, Totals
 from headgate.pipeline.state_files import read_state, write_state
@@ -18,6 +19,8 @@ from headgate.pipeline.storage import Storage
 
 FILE = "status.json"
 STALE_SECONDS = 30.0
+SAVE_SECONDS = 10.0
+"""An object store gets the status of a job that goes on no more often than this."""
 
 
 class Status(msgspec.Struct):
@@ -50,6 +53,8 @@ class Reporter:
         self.newest: int | None = None
         self.storage, self.json_logs = storage, json_logs
         self.out = out or sys.stderr
+        self.saved = (0.0, "")
+        """When the status was last written, and the state it told."""
         self.live = self.out.isatty() and not json_logs
 
     def starts_with(self, state: State) -> None:
@@ -86,8 +91,13 @@ class Reporter:
             self.say(state, reason=reason)
 
     def save(self) -> None:
-        """Write the status for `headgate status`."""
-        self.status.updated = time.time()
+        """Write the status for `headgate status`; to an object store not every time it changes."""
+        now, state = time.time(), self.status.state
+        held = now - self.saved[0] < SAVE_SECONDS and state == self.saved[1]
+        if held and not self.storage.renames:
+            return
+        self.saved = now, state
+        self.status.updated = now
         write_state(self.storage, FILE, self.status)
 
     def say(self, event: str, **more: Any) -> None:
@@ -136,9 +146,9 @@ def details(status: Status) -> Iterator[str]:
         yield f"  {shown(table)[1:-1] or '(no table)'}: {', '.join(told)}"
 
 
-def read(checkpoint: str) -> Status:
+def read(checkpoint: str, settings: Mapping[str, str] = NO_SETTINGS) -> Status:
     """The status that a job last wrote."""
-    status = read_state(Storage(f"{checkpoint}/headgate"), FILE, Status)
+    status = read_state(Storage(f"{checkpoint}/headgate", settings), FILE, Status)
     if status is None:
         raise UsageError(f"{checkpoint} holds no job's status; name a job file or its checkpoint")
     silent = time.time() - status.updated
