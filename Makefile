@@ -21,7 +21,7 @@ demo: $(STAMP)  ## Decode a shop's changes from every dialect, convert them, run
 	@$(BIN)/python -m examples.demo
 
 test: $(STAMP)  ## Run all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --durations=25 $(PYTEST_ARGS)
 
 interop: $(STAMP)  ## Check with Flink that it reads what is encoded, and that its own messages are read
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)

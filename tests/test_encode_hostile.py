@@ -13,6 +13,7 @@ from test_reencode import READABLE, content, decoded
 
 from headgate.codec import decode_message
 from headgate.encoding import Encoder, packed
+from headgate.errors import INTERNAL_ERROR
 from headgate.event import ColumnType, Event
 from headgate.formats import decoder
 from headgate.limits import MAX_MESSAGE_BYTES
@@ -120,6 +121,7 @@ def check(encoder: Encoder, decode: Any, spec: str, event: Event) -> None:
     kept = msgspec.structs.replace(event)
     outcome = encoder(event)
     assert kept == event, "the event was changed"
+    assert outcome.error is None or outcome.error[0] != INTERNAL_ERROR, event
     records, losses = packed(encoder, [event], [outcome])
     assert len(records) == len(losses)
     for record in records:

@@ -218,8 +218,8 @@ def malformed(event: Event, own: bool) -> str | None:
     before, after = bool(event.before), bool(event.after)
     if (event.op, before, after) in IMAGES:
         return None
-    told = event.format == "debezium" or event.before is not None
-    if event.op == "delete" and not after and own and told:
+    keyed = event.format == "debezium" or (event.format == "canal-json" and event.before == {})
+    if event.op == "delete" and not after and own and keyed:
         return None
     if event.op not in ("insert", "snapshot", "update", "delete", "truncate"):
         return f"no row has the operation {shown(event.op)}"
