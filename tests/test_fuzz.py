@@ -1,4 +1,4 @@
-"""Golden messages with parts swapped, dropped and broken: read, written in every format, read again.
+"""Golden messages with parts swapped, dropped and broken: read, written, and read again.
 
 Nothing may raise, no defect may hide behind `internal-error`, and what is written can be read. A
 failure prints its seed; `HEADGATE_FUZZ=<number>` runs so many rounds per format.
