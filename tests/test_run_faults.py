@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -16,8 +17,11 @@ from test_run_kafka import once, uri
 
 from headgate.errors import UsageError
 from headgate.pipeline.engine import Engine
+from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.load import job_of
 from headgate.pipeline.run import Lag
+from headgate.pipeline.sinks import FileWriter
+from headgate.pipeline.storage import Storage
 
 
 def row(n: int) -> bytes:
@@ -90,3 +94,30 @@ def test_a_checkpoint_older_than_its_target_is_refused(tmp_path: Path, spark: Sp
         bench.run("maxwell")
 
     assert before == bench.messages()
+
+
+def test_one_instance_at_a_time(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, spark)
+    bench.put("a.jsonl", row(1))
+    with Lease(Storage(f"{tmp_path}/state/headgate")):
+        with pytest.raises(LeaseError, match="in use by another instance"):
+            bench.run("maxwell")
+        assert not (tmp_path / "state" / "headgate" / "status.json").exists()
+        assert not (tmp_path / "out").exists()
+    write_step = FileWriter.write_step
+
+    def taken_over(self: FileWriter, *told: Any) -> None:
+        write_step(self, *told)
+        Lease(Storage(f"{tmp_path}/state/headgate")).write()
+
+    monkeypatch.setattr(FileWriter, "write_step", taken_over)
+    with pytest.raises(LeaseError, match="was taken over by another instance"):
+        bench.run("maxwell")
+    assert [] == bench.messages()
+    monkeypatch.undo()
+
+    bench.run("maxwell")  # the other one, a process that has ended or never was, is dead
+
+    assert ["1"] == bench.ids()

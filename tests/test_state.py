@@ -10,7 +10,7 @@ import pytest
 from headgate.errors import UsageError
 from headgate.pipeline import sources, status
 from headgate.pipeline.dead_letters import Store
-from headgate.pipeline.sinks import BATCH, FileWriter, Owner, Written
+from headgate.pipeline.sinks import BATCH, Batch, FileWriter, Owner, Written
 from headgate.pipeline.state import State, States
 from headgate.pipeline.state_files import write_state
 from headgate.pipeline.storage import Storage
@@ -114,15 +114,19 @@ def test_what_a_batch_holds_of_its_source(tmp_path: Path) -> None:
 
 
 def test_a_target_refuses_batches_of_other_messages(tmp_path: Path) -> None:
-    same, other = sources.Range({"cdc": {"0": (1, 5)}}), sources.Range({"cdc": {"0": (1, 9)}})
+    def batch(number: int, end: int) -> Batch:
+        return Batch(number, sources.Range({"cdc": {"0": (1, end)}}), lambda: None)
+
     target = FileWriter(Storage(str(tmp_path)), Owner("a", "b"), lines=False)
-    assert not target.is_written(3, same)
-    write_state(target.storage, f"batch=00000003/{BATCH}", Written(same))
+    assert not target.is_written(batch(3, 5))
+    write_state(target.storage, f"batch=00000003/{BATCH}", Written(batch(3, 5).source))
+    (tmp_path / "_staged-00000004-a").mkdir()
 
     target = FileWriter(Storage(str(tmp_path)), Owner("a", "b"), lines=False)
 
-    assert target.is_written(3, same)
-    assert not target.is_written(4, other)
-    for batch, source in ((3, other), (2, same)):
+    assert target.is_written(batch(3, 5))
+    assert not target.is_written(batch(4, 9))
+    assert not (tmp_path / "_staged-00000004-a").exists()
+    for other in (batch(3, 9), batch(2, 5)):
         with pytest.raises(UsageError, match=r"has batch 3, .* older than the target"):
-            target.is_written(batch, source)
+            target.is_written(other)

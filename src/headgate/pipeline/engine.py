@@ -39,7 +39,7 @@ from headgate.pipeline.lane import (
     passing,
 )
 from headgate.pipeline.packs import unpacked
-from headgate.pipeline.sinks import FileWriter, Owner, Writer, writer
+from headgate.pipeline.sinks import Batch, FileWriter, Owner, Writer, writer
 from headgate.pipeline.state import State, States
 from headgate.pipeline.storage import Storage
 
@@ -94,6 +94,8 @@ class Engine:
         """Whether messages have come that are too long to be only counted (lots.py)."""
         self.busy = threading.Lock()
         self.state = self.states.latest()
+        self.still_ours: Callable[[], None] = lambda: None
+        """Refuses to go on where another instance of the job has taken over."""
         self.on_batch: Callable[[State, list[Tally], float], None] = lambda *_: None
 
     def stream(self) -> DataFrame:
@@ -138,19 +140,25 @@ class Engine:
                         state.judged = self.judge(state.judged, found)
                 self.announce(state, number, parts)
                 source = sources.range_of(self.spark_checkpoint, number, files)
-                for folder in (self.letters, *self.writers):
-                    if isinstance(folder, FileWriter):  # before anything is written to others
-                        folder.is_written(number, source)
-                self.letters.write(number, source, letters, ())
-                for each, own in zip(self.writers, parts):
-                    each.write(number, source, own.frames, own.topics)
+                self.write(Batch(number, source, self.still_ours), letters, parts)
             finally:
                 for work in held:
                     release(work)
             state.batch = number
+            self.still_ours()
             self.states.write(state)
             self.state = state
             self.on_batch(state, tallies, time.monotonic() - started)
+
+    def write(self, batch: Batch, letters: list[DataFrame], parts: list[Parts]) -> None:
+        """Write dead letters and messages; none of them where one target refuses the batch."""
+        for folder in (self.letters, *self.writers):
+            if isinstance(folder, FileWriter):
+                folder.is_written(batch)
+        batch.still_ours()
+        self.letters.write(batch, letters, ())
+        for each, own in zip(self.writers, parts):
+            each.write(batch, own.frames, own.topics)
 
     def worked(
         self, messages: DataFrame, state: State, again: bool
@@ -287,11 +295,12 @@ class Engine:
         try:
             now = int(time.time() * 1_000_000)
             event = Event("heartbeat", event_time=self.state.newest, emit_time=now)
+            batch = Batch(self.state.batch, sources.Range(), self.still_ours)
             for sink, each in enumerate(self.writers):
                 if self.job.sinks[sink].kind != "file":
                     parts = Parts()
                     self.add_records(parts, self.broadcast(sink, event, self.state.topics))
-                    each.write(self.state.batch, sources.Range(), parts.frames, parts.topics)
+                    each.write(batch, parts.frames, parts.topics)
         finally:
             self.busy.release()
 

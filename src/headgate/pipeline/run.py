@@ -24,6 +24,7 @@ from headgate.pipeline import conditions, sources, status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.job import Job
 from headgate.pipeline.kafka import Admin
+from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.storage import Storage
 from headgate.session import session
 
@@ -53,14 +54,17 @@ def run(
         found = spark or job_session(job, master)
         job = with_session_settings(job, found)
         reporter.storage = Storage(storage.uri, job.settings)
-        if job.source.kind == "stdin":
-            job, once = spooled(job, sys.stdin.buffer), True
-        conditions.check(found, job)
-        engine = Engine(found, job)
-        engine.on_batch = reporter.batch_done
-        reporter.starts_with(engine.state)
-        _run(engine, once, reporter)
+        with Lease(reporter.storage) as lease:
+            if job.source.kind == "stdin":
+                job, once = spooled(job, sys.stdin.buffer), True
+            conditions.check(found, job)
+            engine = Engine(found, job)
+            engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
+            reporter.starts_with(engine.state)
+            _run(engine, once, reporter, lease)
         reporter.ended("stopped")
+    except LeaseError:
+        raise  # the status is that of the other instance
     except HeadgateError as error:
         reporter.ended("failed", str(error))
         raise
@@ -140,7 +144,7 @@ def with_session_settings(job: Job, spark: SparkSession) -> Job:
     return replace(job, settings={**job.settings, **found})
 
 
-def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
+def _run(engine: Engine, once: bool, reporter: status.Reporter, lease: Lease) -> None:
     job = engine.job
     failure: list[BaseException] = []
     stopping = threading.Event()
@@ -169,6 +173,8 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter) -> None:
         with stop_signals(stopping), stopped_after(query, engine, stopping):
             checked = beaten = time.monotonic()
             while not stopping.is_set() and not ended(query, TICK):
+                if lease.lost is not None:
+                    raise lease.lost
                 now = time.monotonic()
                 if now - checked >= LAG_SECONDS:
                     reporter.note_lag(lag.now())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -24,6 +26,10 @@ BATCH = "_batch.json"
 """The file by which a batch knows what it holds of its source. It is put there last."""
 
 
+STAGED = "_staged-"
+"""What the folder of a batch is called until it is whole, with its number."""
+
+
 class Owner(msgspec.Struct, omit_defaults=True):
     """The job that writes a directory; of dead letters also where its inbox is."""
 
@@ -37,13 +43,22 @@ class Written(msgspec.Struct):
     source: Range
 
 
+@dataclass(frozen=True)
+class Batch:
+    """A batch to be written."""
+
+    number: int
+    source: Range
+    """What it holds of its source."""
+    still_ours: Callable[[], None]
+    """Refuses to go on where another instance of the job has taken over."""
+
+
 class Writer(Protocol):
     """Writes the messages of a batch; a batch that was written before is written again or left."""
 
-    def write(
-        self, batch: int, source: Range, parts: Sequence[DataFrame], topics: Iterable[str]
-    ) -> None:
-        """Write parts one after the other; `source` tells what of its source the batch holds."""
+    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write parts one after the other."""
 
 
 def writer(spark: SparkSession, sink: Sink, job_id: str, settings: Mapping[str, str]) -> Writer:
@@ -78,40 +93,41 @@ class FileWriter:
             if any(not name.startswith((".", "_")) for name in self.storage.names()):
                 raise UsageError(f"{path} holds files of something else; name a new directory")
             write_state(self.storage, OWNER, owner)
+        for name in self.storage.names():
+            if name.startswith(STAGED):
+                self.storage.delete(name)  # of a run that was killed
         batches = [n.partition("=")[2] for n in self.storage.names() if n.startswith("batch=")]
         self.newest = max((int(n) for n in batches if n.isdigit()), default=-1)
 
-    def write(
-        self, batch: int, source: Range, parts: Sequence[DataFrame], topics: Iterable[str]
-    ) -> None:
+    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write a batch beside its place, then move it there."""
-        place = f"batch={batch:08d}"
-        if self.is_written(batch, source) or not parts:
+        if self.is_written(batch) or not parts:
             return
-        staged = f"_staged-{batch:08d}"
-        self.storage.delete(staged)
+        # A name of its own: another instance that was held up may still write the same batch.
+        staged = f"{STAGED}{batch.number:08d}-{uuid.uuid4().hex[:8]}"
         self.storage.make_folder(staged)
         for step, part in enumerate(parts):
             self.write_step(part, f"{self.storage.for_spark(staged)}/step={step:04d}")
-        write_state(self.storage, f"{staged}/{BATCH}", Written(source))
-        self.storage.delete(place)  # a part of it, where a folder is not moved as a whole
-        self.storage.move_folder(staged, place)
-        self.newest = batch
+        write_state(self.storage, f"{staged}/{BATCH}", Written(batch.source))
+        batch.still_ours()
+        self.storage.delete(place_of(batch))  # a part, where a folder is not moved as a whole
+        self.storage.move_folder(staged, place_of(batch))
+        self.newest = batch.number
 
-    def is_written(self, batch: int, source: Range) -> bool:
+    def is_written(self, batch: Batch) -> bool:
         """Whether a batch is there: written before the job was stopped, of the same messages.
 
         Where it is of others, or later batches are there, the job's checkpoint is older than its
         target, and to go on would lose messages or double them.
         """
-        place = f"batch={batch:08d}"
-        found = read_state(self.storage, f"{place}/{BATCH}", Written)
-        if batch < self.newest or (found is not None and found.source != source):
+        number = batch.number
+        found = read_state(self.storage, f"{place_of(batch)}/{BATCH}", Written)
+        if number < self.newest or (found is not None and found.source != batch.source):
             raise UsageError(
                 f"{self.storage.uri} has batch {self.newest}, and the checkpoint knows the batches "
-                f"before {batch} only: it is older than the target, as from a backup, and messages "
-                "would be lost or doubled; restore both together, or start with a new checkpoint "
-                "and a new target"
+                f"before {number} only: it is older than the target, as from a backup, and "
+                "messages would be lost or doubled; restore both together, or start with a new "
+                "checkpoint and a new target"
             )
         return found is not None
 
@@ -122,6 +138,11 @@ class FileWriter:
             values.write.mode("overwrite").text(path)
         else:
             part.write.mode("overwrite").parquet(path)
+
+
+def place_of(batch: Batch) -> str:
+    """The folder of a batch."""
+    return f"batch={batch.number:08d}"
 
 
 class KafkaWriter:
@@ -139,23 +160,21 @@ class KafkaWriter:
             found.setdefault("kafka.max.in.flight.requests.per.connection", "1")
         return found
 
-    def write(
-        self, batch: int, source: Range, parts: Sequence[DataFrame], topics: Iterable[str]
-    ) -> None:
+    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write parts one after the other; a part is acknowledged before the next begins."""
         self.topics.ensure(topics)
         options = self.options()
         for part in parts:
+            batch.still_ours()
             part.write.format("kafka").options(**options).save()
 
 
 class ConsoleWriter:
     """Values as lines on standard output."""
 
-    def write(
-        self, batch: int, source: Range, parts: Sequence[DataFrame], topics: Iterable[str]
-    ) -> None:
+    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Print a batch."""
+        batch.still_ours()
         out: Any = sys.stdout.buffer
         for part in parts:
             for row in part.select("value").toLocalIterator():
