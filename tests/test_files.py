@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import subprocess
+import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from messages import canal
 
+from headgate import files
+from headgate.codec import decode_message
 from headgate.files import Split, is_pretty, read
+from headgate.formats import decoder
 
 DAMAGED = Path(__file__).with_name("repro") / "damaged-lines.jsonl"
 
@@ -56,3 +65,97 @@ def _is_json(line: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def test_lines_over_the_limit_are_cut_and_told_by_size_and_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(files, "KEPT_BYTES", 50)
+    long = b"x" * 1_000
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b"\n".join([b"a", long, b"b", b"c" * 100, long]))
+    rows = [row for batch in read(Split(str(path)), 200) for row in batch.to_pylist()]
+
+    assert [b"a", long[:50], b"b", b"c" * 100, long[:50]] == [row["value"] for row in rows]
+    told = [row["oversize"] for row in rows if "oversize" in row]
+    assert [f"1000 bytes (the value has the SHA-256 {sha256(long).hexdigest()})"] * 2 == told
+
+
+@pytest.mark.parametrize("step", [1, 7, 50, 333])
+def test_parts_of_a_file_have_each_line_once_also_long_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr(files, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(files, "KEPT_BYTES", 10)
+    lines = [bytes([97 + n]) * size for n, size in enumerate([1, 90, 15, 16, 17, 200, 3, 31, 100])]
+    text = b"\n".join(lines)
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(text)
+    found = [
+        value
+        for start in range(0, len(text), step)
+        for batch in read(Split(str(path), start, min(start + step, len(text))), 40)
+        for value in batch.column("value").to_pylist()
+    ]
+
+    assert [line if len(line) <= 40 else line[:10] for line in lines] == found
+
+
+def test_a_bomb_of_gzip_is_one_dead_letter_in_little_memory(tmp_path: Path) -> None:
+    bomb, dead = tmp_path / "bomb.jsonl.gz", tmp_path / "dead"
+    with gzip.open(bomb, "wb", compresslevel=6) as file:
+        file.write(b'{"a":"')
+        for _ in range(100):
+            file.write(b"a" * 2**20)
+        file.write(b'"}\n' + canal() + b"\n")
+    status, peak, said = measured("decode", str(bomb), "--errors", str(dead))
+
+    assert 3 == status
+    assert f"the message has {100 * 2**20 + 8} bytes" in said
+    (letter,) = pq.read_table(dead).to_pylist()
+    assert ("too-large", 64 * 1024) == (letter["code"], len(letter["value"]))
+    assert peak < 250
+
+
+def test_many_rows_in_many_messages_are_converted_in_little_memory(tmp_path: Path) -> None:
+    rows = ",".join(['{"a":"1"}'] * 20_000)
+    message = (
+        '{"id":0,"database":"d","table":"t","pkNames":["a"],"isDdl":false,"type":"INSERT","es":1,'
+        f'"ts":2,"sql":"","sqlType":{{"a":4}},"mysqlType":{{"a":"int"}},"old":null,"data":[{rows}]}}'
+    )
+    source, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    source.write_text(f"{message}\n" * 6)
+    status, peak, _ = measured("convert", "--to", "maxwell", str(source), str(out))
+
+    assert 0 == status
+    assert 6 * 20_000 == out.read_bytes().count(b"\n")
+    assert peak < 350
+
+
+def test_a_message_of_too_many_rows_is_one_dead_letter() -> None:
+    rows = ",".join(['{"a":"1"}'] * 100_001)
+    message = f'{{"type":"INSERT","isDdl":false,"database":"d","table":"t","data":[{rows}]}}'
+    (event,) = decode_message(decoder("canal-json"), None, message.encode(), None, 2**24)
+
+    assert event.error == (
+        "too-large",
+        "the message has more than 100000 rows; no CDC producer writes this; check the topic",
+    )
+
+
+def measured(*arguments: str) -> tuple[int, int, str]:
+    """How a command ended, its peak in megabytes, and what it said on standard error."""
+    command = [sys.executable, "-c", MEASURED, *arguments]
+    done = subprocess.run(command, capture_output=True, timeout=120)
+    said, _, peak = done.stderr.decode().rpartition("peak ")
+    return done.returncode, int(peak), said
+
+
+MEASURED = """
+import atexit, resource, sys
+from headgate.cli import main
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+atexit.register(lambda: sys.stderr.write(f"peak {peak()}"))
+main()
+"""

@@ -182,7 +182,9 @@ class Both:
         """The rows of the last batch that were left to the codecs."""
 
     def spliced(self, batch: pa.RecordBatch) -> Done:
-        halves = self.converter.take(batch)
+        if not batch.num_rows:
+            return [], Counter()
+        (halves,) = self.converter.take(batch)
         outcomes = [self.converter.encoder(event) for event in halves.events]
         lost = halves.lost + Counter(code for each in outcomes for code in each.lost)
         self.left = [int(row) for row in halves.rows]

@@ -191,10 +191,12 @@ def test_files_of_a_source_are_read_from_an_object_store(
     assert expand([files[0]], s3.settings) == files[:1]
     with pytest.raises(UsageError, match="no such file or directory: s3a://lake/none"):
         expand(["s3a://lake/none"], s3.settings)
-    (parquet,) = read(Split(files[0]), s3.settings)
+    (parquet,) = read(Split(files[0]), settings=s3.settings)
     assert parquet.to_pylist() == [{"value": b"x", "offset": 7}]
     monkeypatch.setattr("headgate.files.LEAST_SPLIT", 20_000)
     parts = splits(files[1], most=20_000, settings=s3.settings)
     assert len(parts) > 2
-    found = [v for part in parts for b in read(part, s3.settings) for v in b[0].to_pylist()]
+    found = [
+        v for part in parts for b in read(part, settings=s3.settings) for v in b[0].to_pylist()
+    ]
     assert b"\n".join(found) + b"\n" == lines

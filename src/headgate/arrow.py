@@ -9,10 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.codec import decode_message
+from headgate.codec import decode_message, too_large
 from headgate.event import Event, Types
 from headgate.formats import Decode
-from headgate.limits import BATCH_BYTES, BATCH_ROWS, EXPANDED_BYTES, MAX_MESSAGE_BYTES
+from headgate.limits import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    EVENTS_AT_ONCE,
+    EXPANDED_BYTES,
+    MAX_MESSAGE_BYTES,
+)
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 TYPE = pa.struct([("mysql", pa.string()), ("jdbc", pa.int32()), ("flags", pa.int32())])
@@ -64,6 +70,9 @@ SOURCE_COLUMNS = {
     "timestamp": TIME,
 }
 """Kafka's columns, as far as decoding uses them; only `value` must be there."""
+OVERSIZE = "oversize"
+"""Beside them, of messages that were too large to be held: their size and hash. The value is their
+beginning then."""
 ORIGIN_COLUMNS = [field.name for field in ORIGIN][2:]
 
 
@@ -110,16 +119,16 @@ def decode_batch(
     batch: pa.RecordBatch, decode: Decode, most_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """One Kafka-shaped batch to events: one batch, or several where messages hold many rows."""
-    events, counts = decode_columns(batch, decode, most_bytes)
-    if len(events) == batch.num_rows:
-        yield to_batch(events, batch)
-        return
-    rows = [row for row, count in enumerate(counts) for _ in range(count)]
-    # Without the messages themselves: one with a thousand rows would be copied a thousand times.
-    origin = batch.select([n for n in ORIGIN_COLUMNS if n in batch.schema.names])
-    for start, end in cuts(batch, rows):
-        at = pa.array(rows[start:end], pa.int32())
-        yield to_batch(events[start:end], origin.take(at) if origin.num_columns else None)
+    for part, events, counts in decode_parts(batch, decode, most_bytes):
+        if len(events) == part.num_rows:
+            yield to_batch(events, part)
+            continue
+        rows = [row for row, count in enumerate(counts) for _ in range(count)]
+        # Without the messages: one with a thousand rows would be copied a thousand times.
+        origin = part.select([n for n in ORIGIN_COLUMNS if n in part.schema.names])
+        for start, end in cuts(part, rows):
+            at = pa.array(rows[start:end], pa.int32())
+            yield to_batch(events[start:end], origin.take(at) if origin.num_columns else None)
 
 
 def cuts(batch: pa.RecordBatch, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -137,19 +146,40 @@ def cuts(batch: pa.RecordBatch, rows: Sequence[int]) -> Iterator[tuple[int, int]
     yield start, len(rows)
 
 
+def decode_parts(
+    batch: pa.RecordBatch, decode: Decode, most_bytes: int
+) -> Iterator[tuple[pa.RecordBatch, list[Event], list[int]]]:
+    """A batch in parts of a bounded number of events: messages, events, how many each gave."""
+    while batch.num_rows:
+        events, counts = decode_columns(batch, decode, most_bytes)
+        yield batch.slice(0, len(counts)), events, counts
+        batch = batch.slice(len(counts))
+
+
 def decode_columns(
     batch: pa.RecordBatch, decode: Decode, most_bytes: int
 ) -> tuple[list[Event], list[int]]:
-    """The events of a batch, and how many each message gave (at least one)."""
+    """The events of a batch's messages, and how many each gave (at least one).
+
+    Of its first messages only, where these hold more rows than are to be held at once.
+    """
     absent = [None] * batch.num_rows
     values = held(batch.column("value"))
     names = batch.schema.names
     keys = held(batch.column("key")) if "key" in names else absent
     topics = batch.column("topic").to_pylist() if "topic" in names else absent
-    found = [
-        decode_message(decode, key, value, topic, most_bytes)
-        for key, value, topic in zip(keys, values, topics)
-    ]
+    found: list[list[Event]] = []
+    left = EVENTS_AT_ONCE
+    for key, value, topic in zip(keys, values, topics):
+        events = decode_message(decode, key, value, topic, most_bytes)
+        found.append(events)
+        left -= len(events)
+        if left <= 0:
+            break
+    if OVERSIZE in names and batch.column(OVERSIZE).null_count < batch.num_rows:
+        for row, what in enumerate(batch.column(OVERSIZE).slice(0, len(found)).to_pylist()):
+            if what is not None:
+                found[row] = [too_large(keys[row], values[row], what, most_bytes)]
     return list(chain.from_iterable(found)), list(map(len, found))
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from headgate.errors import DecodeError, internal_error
 from headgate.event import Event
 from headgate.formats import Decode
+from headgate.limits import KEPT_BYTES
 
 
 def decode_message(
@@ -19,7 +22,8 @@ def decode_message(
     try:
         size = len(value or b"") + len(key or b"")
         if size > most_bytes:
-            raise too_large(size, most_bytes)
+            what = size_and_hash(size, hashlib.sha256(value or b"").hexdigest())
+            return [too_large(key, value, what, most_bytes)]
         return decode(key, value, topic)
     except DecodeError as error:
         told = error.code, str(error)
@@ -28,10 +32,21 @@ def decode_message(
     return [Event("invalid", error=told, raw=value, raw_key=key)]
 
 
-def too_large(size: int, most_bytes: int) -> DecodeError:
-    """The error for a message over the limit."""
-    return DecodeError(
+def too_large(key: bytes | None, value: bytes | None, what: str, most_bytes: int) -> Event:
+    """The event of a message over the limit, with its beginning only; `what` tells of the whole."""
+    error = DecodeError(
         "too-large",
-        f"the message has {size} bytes, more than {most_bytes}",
+        f"the message has {what}, more than {most_bytes}",
         "raise max-message-bytes if it is real",
     )
+    kept = [each and each[:KEPT_BYTES] for each in (value, key)]
+    return Event("invalid", error=(error.code, str(error)), raw=kept[0], raw_key=kept[1])
+
+
+def size_and_hash(size: int, sha256: str) -> str:
+    """What is told of a message that is not kept: its bytes, and the hash of its value.
+
+    >>> size_and_hash(20_000_000, "44136f…")
+    '20000000 bytes (the value has the SHA-256 44136f…)'
+    """
+    return f"{size} bytes (the value has the SHA-256 {sha256})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
@@ -11,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.arrow import HEADERS, SOURCE_COLUMNS, bounded
+from headgate.arrow import HEADERS, OVERSIZE, SOURCE_COLUMNS, bounded
+from headgate.codec import size_and_hash
 from headgate.errors import UsageError
 from headgate.filesystem import NO_SETTINGS, find, open_file, size_of
-from headgate.limits import BATCH_ROWS
+from headgate.limits import BATCH_ROWS, IN_PROCESS_BYTES, KEPT_BYTES, MAX_MESSAGE_BYTES
 from headgate.relaxed_json import is_json, messages_in
 from headgate.values import LAST_TIME, YEAR_ONE
 
@@ -80,26 +82,35 @@ def splits(
     return [Split(path, start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def read(split: Split, settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[pa.RecordBatch]:
-    """The messages of a split, as batches with Kafka's columns (or `value` alone)."""
+def read(
+    split: Split,
+    most_bytes: int = MAX_MESSAGE_BYTES,
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a split, as batches with Kafka's columns (or `value` alone).
+
+    A line over the limit is never held whole: its beginning comes, with its size and hash.
+    """
     if split.path == STDIN:
-        yield from _text(sys.stdin.buffer)
+        yield from _text(sys.stdin.buffer, most_bytes)
         return
     with open_file(split.path, settings) as file:
         if split.end is not None:
-            found = blocks_between(file, split.start, split.end)
-            yield from batched(map(lines_of, found))
+            between = LinesBetween(file, split.start, split.end)
+            yield from batched(blocks(between, most_bytes))
         elif file.seekable() and file.peek(4)[:4] == b"PAR1":
             yield from _parquet(split.path, file)
         else:
-            yield from _text(file, split.path)
+            yield from _text(file, most_bytes, split.path)
 
 
 def _compression(head: bytes) -> str | None:
     return next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
 
 
-def _text(file: IO[bytes], path: str = "standard input") -> Iterator[pa.RecordBatch]:
+def _text(
+    file: IO[bytes], most_bytes: int, path: str = "standard input"
+) -> Iterator[pa.RecordBatch]:
     head = _peek(file)
     if head[:4] == b"PAR1":
         raise UsageError(f"Parquet cannot be read from {path}; give the path of a file")
@@ -108,27 +119,44 @@ def _text(file: IO[bytes], path: str = "standard input") -> Iterator[pa.RecordBa
     if compression:
         try:
             stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), compression)
-            yield from _plain_text(_Stream(stream))
+            yield from _plain_text(_Stream(stream), most_bytes)
         except OSError as error:
             raise UsageError(f"{path} is not whole {compression}: {error}") from None
     else:
-        yield from _plain_text(source)
+        yield from _plain_text(source, most_bytes)
 
 
-def _plain_text(source: Any) -> Iterator[pa.RecordBatch]:
+def _plain_text(source: Any, most_bytes: int) -> Iterator[pa.RecordBatch]:
     head = _peek(source).removeprefix(BOM)  # an editor's mark is no part of the first message
     rest = _Headed(head, source)
     if is_pretty(head):
-        yield from batched([pa.array(messages_in(rest.read()), pa.binary())])
+        yield from _printed(rest, most_bytes)
     else:
-        yield from batched(map(lines_of, blocks(rest)))
+        yield from batched(blocks(rest, most_bytes))
+
+
+def _printed(source: Any, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    most = max(IN_PROCESS_BYTES, most_bytes)
+    text = _start(source, most + 1)
+    if len(text) <= most:
+        yield from in_batches(pa.array(messages_in(text), pa.binary()))
+        return
+    long = LongLine([text])
+    while block := source.read(BLOCK_BYTES):
+        long.add(block)
+    yield from batched([long])
 
 
 def _peek(source: Any) -> bytes:
-    head = b""
-    while len(head) < PEEK_BYTES and (more := source.read(PEEK_BYTES - len(head))):
-        head += more
-    return head
+    return _start(source, PEEK_BYTES)
+
+
+def _start(source: Any, size: int) -> bytes:
+    found: list[bytes] = []
+    while size > 0 and (more := source.read(size)):
+        found.append(more)
+        size -= len(more)
+    return b"".join(found)
 
 
 class _Headed:
@@ -185,38 +213,85 @@ def is_pretty(head: bytes) -> bool:
     return sum(line.lstrip()[:1] == b"{" for line in lines) * 2 < len(lines)
 
 
-def blocks(source: Any) -> Iterator[bytes]:
-    """The bytes of a stream in blocks of whole lines."""
+class LongLine:
+    """A line that is too long to be held: its beginning, its size and its hash."""
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        self.head, self.size, self.hash = b"", 0, hashlib.sha256()
+        for part in parts:
+            self.add(part)
+
+    def add(self, part: bytes) -> None:
+        """Take in what follows."""
+        self.head += part[: KEPT_BYTES - len(self.head)]
+        self.size += len(part)
+        self.hash.update(part)
+
+    def batch(self) -> pa.RecordBatch:
+        """The line as a message of which not all is there."""
+        what = size_and_hash(self.size, self.hash.hexdigest())
+        return pa.record_batch({"value": [self.head], OVERSIZE: [what]})
+
+
+def blocks(source: Any, most_bytes: int) -> Iterator[bytes | LongLine]:
+    """The bytes of a stream in blocks of whole lines; of lines over a limit, what is kept."""
     rest: list[bytes] = []
+    long: LongLine | None = None
     while block := source.read(BLOCK_BYTES):
+        if long is not None:
+            end, newline, block = block.partition(b"\n")
+            long.add(end)
+            if not newline:
+                continue
+            yield long
+            long = None
         head, newline, tail = block.rpartition(b"\n")
-        if not newline:
-            rest.append(tail)
-            continue
-        yield b"".join(rest) + head
-        rest = [tail]
-    yield b"".join(rest)
+        if newline:
+            yield b"".join(rest) + head
+            rest = []
+        rest.append(tail)
+        if sum(map(len, rest)) > most_bytes:
+            long, rest = LongLine(rest), []
+    yield long or b"".join(rest)
 
 
-def blocks_between(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
-    """The lines that start in a byte range; neighbours' ranges share none and miss none."""
-    if start:
-        file.seek(start - 1)
-        file.readline()
-    elif file.read(len(BOM)) != BOM:
-        file.seek(0)
-    at = file.tell()
-    while at < end and (block := file.read(min(BLOCK_BYTES, end - at))):
-        if not block.endswith(b"\n"):
-            block += file.readline()
-        at += len(block)
-        yield block
+class LinesBetween:
+    """The lines of a file that start in a byte range; neighbours' ranges share none, miss none."""
+
+    def __init__(self, file: IO[bytes], start: int, end: int) -> None:
+        self.file, self.end = file, end
+        if start:
+            file.seek(start - 1)
+            while (part := file.readline(BLOCK_BYTES)) and not part.endswith(b"\n"):
+                pass
+        elif file.read(len(BOM)) != BOM:
+            file.seek(0)
+        self.at = file.tell()
+        self.in_line = False
+
+    def read(self, size: int) -> bytes:
+        """What is next; beyond the range, the rest of its last line."""
+        if self.at < self.end:
+            found = self.file.read(min(size, self.end - self.at))
+        else:
+            found = self.file.readline(size) if self.in_line else b""
+        self.at += len(found)
+        self.in_line = not found.endswith(b"\n")
+        return found
 
 
-def batched(parts: Iterable[pa.Array]) -> Iterator[pa.RecordBatch]:
-    """Messages as batches of one column, bounded in rows and bytes; blank lines are no messages."""
+def batched(parts: Iterable[bytes | LongLine]) -> Iterator[pa.RecordBatch]:
+    """Blocks of lines as batches of messages, bounded in rows and bytes."""
     for part in parts:
-        yield from bounded(pa.record_batch([without_blanks(part)], names=["value"]))
+        if isinstance(part, LongLine):
+            yield part.batch()
+        else:
+            yield from in_batches(lines_of(part))
+
+
+def in_batches(values: pa.Array) -> Iterator[pa.RecordBatch]:
+    """Messages as batches of one column; blank lines are no messages."""
+    return bounded(pa.record_batch([without_blanks(values)], names=["value"]))
 
 
 def lines_of(block: bytes) -> pa.Array:

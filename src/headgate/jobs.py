@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import SOURCE_COLUMNS, cuts, decode_batches, decode_columns, most_bytes_of
+from headgate.arrow import SOURCE_COLUMNS, cuts, decode_batches, decode_parts, most_bytes_of
 from headgate.encoding import Encoded
 from headgate.event import Event, Message
 from headgate.files import Split, read
@@ -52,15 +52,16 @@ Options = Mapping[str, Any]
 
 def decoded(split: Split, format: str, options: Options) -> Iterator[pa.RecordBatch]:
     """The events of a split, in the event schema."""
-    return decode_batches(read(split), decoder(format, **options), most_bytes_of(options))
+    limit = most_bytes_of(options)
+    return decode_batches(read(split, limit), decoder(format, **options), limit)
 
 
 def printed(split: Split, format: str, options: Options) -> Iterator[pa.RecordBatch]:
     """The events of a split as JSON lines, each invalid one with its dead letter beside it."""
     decode = decoder(format, **options)
     limit = most_bytes_of(options)
-    for batch in read(split):
-        events, counts = decode_columns(batch, decode, limit)
+    decoded_parts = (part for b in read(split, limit) for part in decode_parts(b, decode, limit))
+    for batch, events, counts in decoded_parts:
         rows = [row for row, count in enumerate(counts) for _ in range(count)]
         sources = list(messages(batch))
         for start, end in cuts(batch, rows):
@@ -76,7 +77,7 @@ def printed_row(event: Event, message: Message) -> tuple[Any, ...]:
     text = line(event, message)
     if not event.error:
         return (text, *[None] * 8)
-    return (text, message.key, message.value, *message[2:], *event.error)
+    return (text, event.raw_key, event.raw, *message[2:], *event.error)
 
 
 def converted(
@@ -93,8 +94,8 @@ def converted(
     """
     converter = Converter(format, options, target, target_options)
     lost: Counter[str] = Counter()
-    for batch in read(split):
-        halves = converter.take(batch)
+    batches = read(split, most_bytes_of(options))
+    for halves in chain.from_iterable(map(converter.take, batches)):
         outcomes = list(map(converter.encoder, halves.events))
         lost += halves.lost
         dead = refused_messages(halves.counts, outcomes)
@@ -185,13 +186,13 @@ def counted(split: Split, options: Options) -> Iterator[pa.RecordBatch]:
     decode = decoder("auto", **options)
     limit = most_bytes_of(options)
     counts: Counter[tuple[str | None, ...]] = Counter()
-    for batch in read(split):
-        events, per_message = decode_columns(batch, decode, limit)
-        at = 0
-        for n in per_message:
-            e = events[at]
-            counts[e.format, e.dialect, e.kind, e.error[0] if e.error else None] += 1
-            at += n
+    for batch in read(split, limit):
+        for _, events, per_message in decode_parts(batch, decode, limit):
+            at = 0
+            for n in per_message:
+                e = events[at]
+                counts[e.format, e.dialect, e.kind, e.error[0] if e.error else None] += 1
+                at += n
     if counts:
         columns = [*zip(*counts), list(counts.values())]
         yield pa.RecordBatch.from_arrays(

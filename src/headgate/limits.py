@@ -3,10 +3,13 @@
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Largest message decoded, before and after decompression; option `max-message-bytes`."""
 
-MAX_EVENTS_PER_MESSAGE = 1_000_000
+KEPT_BYTES = 64 * 1024
+"""How much of a message over that limit is kept, beside its size and hash."""
+
+MAX_EVENTS_PER_MESSAGE = 100_000
 """Most row changes one message may hold."""
 
-MAX_REPEATED_BYTES = 1024 * 1024 * 1024
+MAX_REPEATED_BYTES = 256 * 1024 * 1024
 """Most bytes that one message's rows may share (types, statement, names), counted per row."""
 
 MAX_PLAIN_EXPONENT = 5_000
@@ -14,6 +17,9 @@ MAX_PLAIN_EXPONENT = 5_000
 
 BATCH_ROWS = 2_000
 """Messages decoded at a time: few enough to stay in the processor's cache."""
+
+EVENTS_AT_ONCE = 20_000
+"""Events after which no further message is decoded before these are handed on."""
 
 SPLICED_ROWS = 10_000
 """Messages spliced at a time: as many as Spark hands over, as each time costs a millisecond."""

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructType
 
-from headgate.arrow import bounded, decode_batches, decode_columns, most_bytes_of
+from headgate.arrow import bounded, decode_batches, decode_parts, most_bytes_of
 from headgate.encoding import Encoder
 from headgate.errors import UsageError
 from headgate.formats import decoder as codec
@@ -110,8 +110,8 @@ def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
         def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with fast_worker():
                 converter = Converter(source, source_options, format, options)
-                for part in chain.from_iterable(map(bounded, batches)):
-                    halves = converter.take(part)
+                parts = chain.from_iterable(map(bounded, batches))
+                for halves in chain.from_iterable(map(converter.take, parts)):
                     yield converter.records(halves, map(converter.encoder, halves.events))
 
         return messages.mapInArrow(convert, RECORD_DDL)
@@ -207,8 +207,8 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
             with fast_worker():
                 decode_one = codec(format, **options)
                 for part in chain.from_iterable(map(bounded, batches)):
-                    found, _ = decode_columns(part, decode_one, limit)
-                    yield typed_changes(changes(found, wanted), arrow)
+                    for _, found, _ in decode_parts(part, decode_one, limit):
+                        yield typed_changes(changes(found, wanted), arrow)
 
         return messages.mapInArrow(decode_rows, out)
 

@@ -80,7 +80,7 @@ def sampled(spark: SparkSession, job: Job, sample: int) -> tuple[dict[str, Any],
     if source.kind == "file":
         files = expand([source.path or ""], job.settings)
         parts = (split for file in files for split in splits(file, settings=job.settings))
-        found = (m for part in parts for m in _messages(read(part, job.settings)))
+        found = (m for part in parts for m in _messages(read(part, settings=job.settings)))
         return {"files": len(files)}, list(islice(found, sample))
     with Admin(spark._jvm, source.kafka, "the source") as admin:
         topics = sources.matching(source.topics, admin.names())

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from sqlglot import Token, TokenType, exp
 
-from headgate.arrow import TEXT_MAP, bounded, decode_columns, most_bytes_of, text_maps
+from headgate.arrow import TEXT_MAP, bounded, decode_parts, most_bytes_of, text_maps
 from headgate.errors import UsageError, shown, unknown_name
 from headgate.event import Event, Image, Types
 from headgate.formats import decoder
@@ -367,9 +367,9 @@ def looked_at(messages: DataFrame, job: Job) -> DataFrame:
             limit = most_bytes_of(options)
             look = _Looker(conditions, selection, Schemas(schema))
             for batch in batches:
-                for part in bounded(batch):
-                    events, counts = decode_columns(part, decode, limit)
-                    yield part.append_column("images", look.images(events, counts))
+                for several in bounded(batch):
+                    for part, events, counts in decode_parts(several, decode, limit):
+                        yield part.append_column("images", look.images(events, counts))
 
     out = StructType([*messages.schema.fields, *parse_schema(IMAGES_DDL).fields])
     return messages.mapInArrow(run, out)

@@ -82,7 +82,7 @@ class Store:
 def table_of(storage: Storage, folder: str) -> pa.Table:
     """The letters of one batch."""
     files = ds.dataset(storage.path(folder), filesystem=storage.fs, format="parquet")
-    return files.to_table(columns=list(LETTER_COLUMNS))
+    return files.to_table(columns=[n for n in LETTER_COLUMNS if n in files.schema.names])
 
 
 def redacted(letters: pa.Table) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import SOURCE_COLUMNS, bounded, decode_columns, most_bytes_of
+from headgate.arrow import OVERSIZE, SOURCE_COLUMNS, bounded, decode_parts, most_bytes_of
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.errors import internal_error
 from headgate.event import Event, Record
@@ -41,8 +41,9 @@ KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
 """What is said of a change by a row condition (conditions.py); else a dead letter's reason."""
 KAFKA_SCHEMA = pa.schema([*SOURCE_COLUMNS.items(), ("headers", pa.string())])
 """Kafka's columns, headers as text."""
-MESSAGE_SCHEMA = pa.schema([*KAFKA_SCHEMA, ("place", pa.string())])
-"""Of a file: `place` is the file and line where there are no coordinates."""
+MESSAGE_SCHEMA = pa.schema([*KAFKA_SCHEMA, ("place", pa.string()), (OVERSIZE, pa.string())])
+"""Of a file: `place` is the file and line where there are no coordinates; what is too large is not
+read whole."""
 LETTER = pa.struct(
     [*MESSAGE_SCHEMA, ("code", pa.string()), ("message", pa.string()), ("table", pa.string())]
 )
@@ -251,9 +252,9 @@ class LanePass:
             yield from self.process(taken.events, taken.counts, taken.rest, beside)
             return
         worker = self.worker
-        for part in bounded(messages):
-            events, counts = decode_columns(part, worker.decode, worker.limit)
-            yield from self.process(events, counts, part)
+        for several in bounded(messages):
+            for part, events, counts in decode_parts(several, worker.decode, worker.limit):
+                yield from self.process(events, counts, part)
 
     def process(
         self,

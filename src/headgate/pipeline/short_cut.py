@@ -190,7 +190,7 @@ class ShortCut:
         if any(event.format == "debezium-smt" for event in events):
             self.possible = False  # whether a tombstone was written hangs on the row before it
             return None
-        if timeless or any(event.kind in LONG_WAY for event in events):
+        if timeless or len(counts) < len(rows) or any(event.kind in LONG_WAY for event in events):
             return None
         return Taken(spliced, met, rows, rest, events, counts)
 

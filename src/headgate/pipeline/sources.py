@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from headgate.arrow import most_bytes_of
 from headgate.cluster import over_splits
 from headgate.files import Split, read, splits
 from headgate.filesystem import file_system, for_spark, for_workers, local
@@ -164,12 +165,12 @@ def messages(
     name = posixpath.relpath if not inbox else lambda path, _: posixpath.basename(path)
     names = [name(part.path, root) for part in parts]
     topic = posixpath.basename(root)
-    reading = letters_in if inbox else read
+    most_bytes = most_bytes_of(source.options)
 
     def one(index: int) -> Iterator[pa.RecordBatch]:
-        at = 0
-        for found in reading(parts[index], settings):
-            yield placed(found, names[index], parts[index].start, topic, index, at)
+        at, split = 0, parts[index]
+        for found in letters_in(split, settings) if inbox else read(split, most_bytes, settings):
+            yield placed(found, names[index], split.start, topic, index, at)
             at += found.num_rows
 
     schema = pa.schema([*MESSAGE_SCHEMA, ("part", pa.int32()), ("at", pa.int64())])

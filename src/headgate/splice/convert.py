@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow import decode_columns, most_bytes_of
+from headgate.arrow import OVERSIZE, decode_columns, decode_parts, most_bytes_of
 from headgate.codec import decode_message
 from headgate.encoding import Encoded, Encoder, spread
 from headgate.event import Event
@@ -50,7 +50,7 @@ class Converter:
 
     >>> converter = Converter("maxwell", {}, "canal-json", {})
     >>> message = b'{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
-    >>> halves = converter.take(pa.record_batch({"value": [message]}))
+    >>> (halves,) = converter.take(pa.record_batch({"value": [message]}))
     >>> converter.records(halves, map(converter.encoder, halves.events)).num_rows
     1
     """
@@ -71,8 +71,8 @@ class Converter:
         self.splicer: Splicer | None = None
         self.possible = self.encoder.may_splice and has_templates(format, options)
 
-    def take(self, batch: pa.RecordBatch) -> Halves:
-        """Splice a batch as far as possible, and decode the rest."""
+    def take(self, batch: pa.RecordBatch) -> Iterator[Halves]:
+        """Splice a batch as far as possible, and decode the rest; in parts, where that is much."""
         spliced = self.spliced(batch)
         if spliced is not None:
             rows = np.flatnonzero(spliced.templates < 0)
@@ -80,12 +80,13 @@ class Converter:
             events, counts = decode_columns(rest, self.decode, self.most)
             if any(event.format == "debezium-smt" for event in events):
                 self.possible = False  # whether a tombstone was written hangs on the row before it
-            elif not any(event.kind == "ddl" for event in events):
-                return Halves(spliced, rows, rest, events, counts, self.losses(spliced))
+            elif len(counts) == len(rows) and not any(event.kind == "ddl" for event in events):
+                yield Halves(spliced, rows, rest, events, counts, self.losses(spliced))
+                return
         # What follows DDL in the batch has to be encoded after it was learnt.
-        events, counts = decode_columns(batch, self.decode, self.most)
-        self.learn(event for event in events if event.kind == "ddl")
-        return Halves(None, range(batch.num_rows), batch, events, counts, Counter())
+        for part, events, counts in decode_parts(batch, self.decode, self.most):
+            self.learn(event for event in events if event.kind == "ddl")
+            yield Halves(None, range(part.num_rows), part, events, counts, Counter())
 
     def learn(self, ddl: Iterable[Event]) -> None:
         """Templates made before DDL are not those after it."""
@@ -96,7 +97,7 @@ class Converter:
 
     def spliced(self, batch: pa.RecordBatch) -> Spliced | None:
         """What can be spliced of a batch."""
-        if not self.possible:
+        if not self.possible or OVERSIZE in batch.schema.names:
             return None
         if self.splicer is None:
             self.splicer = self.find_splicer(batch.num_rows)
