@@ -408,7 +408,7 @@ def test_what_is_wrong_with_sources_and_sinks(tmp_path, text, said):
         ("route: [{table: 'a.(.*)', to: 'b.$2'}]", "asks for group $2, and the table's pattern"),
         ("route: [{table: 'a.b', to: 'b.$1'}]", "has none; put parentheses"),
         ("route: [{table: 'a.b', to: b}]", "4: 'b' is no target"),
-        ("route: [{table: 'a.b', to: b.c.d}]", "4: 'b.c.d' is no target"),
+        ("route: [{table: 'a.b', to: b.c.d.e}]", "4: 'b.c.d.e' is no target"),
         ("route: [{table: 'a.b', topic: 'a b'}]", "4: topic: no topic is called 'a b'"),
         ("route: [{table: 'a.b', topic: '{tabel}'}]", "4: topic: option topic cannot be"),
         ("route: [{table: 'a.b', source-table: a.b, to: a.c}]", "say the same; give one"),
@@ -757,7 +757,7 @@ def test_wrong_sources(uri, said):
     [
         ("kafka://h/a,b?protocol=maxwell", "no topic is called 'a,b'"),
         ("kafka://h/a*?protocol=maxwell", "no topic is called 'a*'"),
-        ("kafka://h/{tabel}?protocol=maxwell", "{database} and {table} only"),
+        ("kafka://h/{tabel}?protocol=maxwell", "{database}, {schema} and {table} only"),
         ("kafka://h/a?protocol=maxwell&topic=b", "in one place"),
         ("kafka://h/a?protocol=debezium&partition=table", "leave partition out"),
         ("kafka://h/a?protocol=maxwell&partition=tabel", "unknown partition rule of maxwell"),

@@ -9,7 +9,15 @@ import pytest
 from headgate.encoding import Encoder, packed
 from headgate.event import Event
 from headgate.formats import MODULES, decoder, load
+from headgate.pipeline.identity import identity
+from headgate.pipeline.job import Ddl, Filter, Route, Tables
+from headgate.pipeline.lane import table_name
+from headgate.pipeline.load import load_job
+from headgate.pipeline.selection import Selection, _Rules
+from headgate.spark import table_of
+from headgate.typed import changes
 
+ALL = Tables()
 REPRO = Path(__file__).parent / "repro"
 SPECS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
 
@@ -160,3 +168,116 @@ def test_topics_tell_schemas_apart() -> None:
     assert "cdc.shop_orders" == topic("cdc.{schema}_{table}", None)
     assert "cdc.shop.public.orders" == topic("cdc.{database}.{table}", "public")
     assert "cdc.orders" == topic("cdc.{table}", None)
+
+
+# Jobs
+
+
+def selection(tables: Tables = ALL, filters: tuple[Filter, ...] = (), *routes: Route) -> Selection:
+    return Selection(_Rules(tables, filters, Ddl(), routes))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.*", ["public", "archive"]),
+        ("shop.*", ["public", "archive"]),
+        ("shop.orders", ["public", "archive"]),
+        ("public.orders", ["public"]),
+        ("public.*", ["public"]),
+        ("shop.public.orders", ["public"]),
+        ("shop.*.orders", ["public", "archive"]),
+        ("*.archive.*", ["archive"]),
+        ("shop.pub*", []),
+        ("crm.public.orders", []),
+    ],
+)
+def test_tables_are_selected_by_their_schema(pattern: str, expected: list[str]) -> None:
+    events = [row("public"), row("archive")]
+    included, excluded = selection(Tables((pattern,))), selection(Tables(exclude=(pattern,)))
+    filtered = selection(ALL, (Filter(pattern, ops=("insert",)),))
+    deletes = [row(e.schema, op="delete", before=e.after, after=None) for e in events]
+
+    assert expected == [e.schema for e in events if included.wants(e)]
+    assert expected == [e.schema for e in events if not excluded.wants(e)]
+    assert expected == [e.schema for e in deletes if not filtered.wants(e)]
+
+
+def test_names_without_a_schema_are_matched_as_ever() -> None:
+    assert selection(Tables(("shop.orders",))).wants(row(None))
+    assert selection(Tables(("shop.a.b",))).wants(row(None, table="a.b"))
+    assert not selection(Tables(("public.orders",))).wants(row(None))
+
+
+@pytest.mark.parametrize(
+    ("table", "to", "expected"),
+    [
+        # A schema that the pattern does not speak of stays.
+        ("shop.(.*)", "lake.$1", [("lake", "public", "orders"), ("lake", "archive", "orders")]),
+        (r".*\.orders", "lake.o", [("lake", "public", "o"), ("lake", "archive", "o")]),
+        ("public.orders", "lake.o", [("lake", None, "o"), ("shop", "archive", "orders")]),
+        (r"shop\.(.*)\.(.*)", "$1.$2", [("public", None, "orders"), ("archive", None, "orders")]),
+        ("shop.(.*).(.*)", "lake.$1_$2", [("lake", None, "public_orders")]),
+        ("shop.(.*)", "lake.raw.{schema}_$1", [("lake", "raw", "public_orders")]),
+        ("shop.(.*)", "lake.{schema}.{table}", [("lake", "public", "orders")]),
+    ],
+)
+def test_routes_know_schemas(table: str, to: str, expected: list[Any]) -> None:
+    routed = selection(ALL, (), Route(table, to))
+    shaped = [routed.shape(event) for event in (row("public"), row("archive"))]
+
+    assert expected == [(e.database, e.schema, e.table) for e in shaped][: len(expected)]
+
+
+def test_routes_give_topics_by_schema() -> None:
+    def topics(template: str) -> list[str | None]:
+        routed = selection(ALL, (), Route("shop.(.*)", topic=template))
+        return [routed.topic_of(event) for event in (row("public"), row("archive"), row(None))]
+
+    assert ["t.public.orders", "t.archive.orders", "t.orders"] == topics("t.{table}")
+    assert ["public_orders", "archive_orders", "shop_orders"] == topics("{schema}_{table}")
+    assert ["t.public.orders", "t.archive.orders", "t.shop.orders"] == topics("t.{schema}.$1")
+
+
+def test_a_statement_of_a_database_with_schemas_keeps_its_text() -> None:
+    routed = selection(ALL, (), Route("shop.(.*)", "lake.$1"))
+    ddl = row("public", after=None, ddl='ALTER TABLE "public"."orders" ADD x NUMBER')
+    ddl.kind, ddl.op, ddl.extra = "ddl", "alter", {"tableChanges": "[]"}
+    shaped = routed.shape(ddl)
+
+    assert ("lake", "public", "orders") == (shaped.database, shaped.schema, shaped.table)
+    assert (ddl.ddl, None) == (shaped.ddl, shaped.extra)
+
+
+def test_flink_cdcs_words_take_schemas(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        "source: {uri: in, format: debezium}\nsink: {uri: 'out?protocol=debezium'}\n"
+        "route:\n"
+        "  - {source-table: shop.public.\\.*, sink-table: lake.<>, replace-symbol: <>}\n"
+    )
+    routed = Selection(load_job(path)).shape(row("public"))
+
+    assert ("lake", None, "orders") == (routed.database, routed.schema, routed.table)
+
+
+def test_changes_of_two_schemas_are_two_changes() -> None:
+    position = {"file": "f", "pos": "1", "row": "0"}
+    ids = [
+        identity(row(schema, position=position, format="debezium"))
+        for schema in ("public", "archive", None)
+    ]
+
+    assert 3 == len({*ids} - {None})
+    assert "shop.public.orders" == table_name(row("public"))
+
+
+def test_rows_of_two_schemas_are_no_one_table() -> None:
+    events = [row("public"), row("archive", after={"id": "99"}), row(None, after={"id": "7"})]
+
+    def ids(name: str) -> list[str | None]:
+        return [image["id"] for image in changes(events, table_of(name)).images]
+
+    assert ["1"] == ids("public.orders") == ids("shop.public.orders")
+    assert ["7"] == ids("shop.orders")
+    assert ["1", "99", "7"] == ids("orders")

@@ -504,3 +504,12 @@ def test_names_without_end_do_not_fill_the_memory():
         chosen.wants(Event("row", "insert", "shop", f"{number}" * 100_000))
 
     assert chosen._decisions.bytes < 40 * 1024 * 1024
+
+
+def test_a_route_matches_names_with_a_line_feed() -> None:
+    chosen = selection(routes=(Route(r"sh[^x]p\.(.*)", "lake.$1", "cdc.{table}"),))
+    event = Event("row", "insert", "sh\np", "a\nb\n")
+
+    assert ("lake", "a\nb\n") == (chosen.shape(event).database, chosen.shape(event).table)
+    assert "cdc.a_x0ab_x0a" == chosen.topic_of(event)
+    assert chosen.shape(Event("row", "insert", "shop\n", "a")).database == "shop\n"

@@ -163,3 +163,17 @@ def test_an_option_lets_large_messages_through(spark: SparkSession) -> None:
     assert "invalid" == headgate.decode(large).select("kind").first().kind
     allowed = headgate.decode(large, max_message_bytes=20_000_000)
     assert "row" == allowed.select("kind").first().kind
+
+
+def test_rows_of_two_schemas_are_no_one_table(spark):
+    source = '{"connector":"postgresql","db":"shop","schema":"%s","table":"orders"}'
+    value = '{"op":"c","after":{"id":%d},"source":' + source + "}"
+    messages = [(value % (1, "public"),), (value % (99, "archive"),)]
+    events = headgate.decode(spark.createDataFrame(messages, "value string"), "debezium")
+
+    for found in (events, events.where("kind = 'row'")):  # from messages, and from events
+        for name in ("public.orders", "shop.public.orders"):
+            assert [1] == [r.id for r in headgate.rows(found, name, "id INT").collect()]
+        assert 0 == headgate.rows(found, "shop.orders", "id INT").count()
+        assert 2 == headgate.rows(found, "orders", "id INT").count()
+    assert ["archive", "public"] == sorted(e.schema for e in events.collect())

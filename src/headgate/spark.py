@@ -181,7 +181,8 @@ def event_columns(events: DataFrame) -> list[str]:
 def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
     """The rows of one table, typed: one row per image.
 
-    `table` is `database.table`, or `table` of any database; `schema` its columns in Spark's types.
+    `table` is `database.table`, or `table` of any database; of a source with schemas (PostgreSQL)
+    `schema.table` or `database.schema.table`. `schema` is its columns in Spark's types.
     Beside them: `_change_type` (insert, delete, update_preimage, update_postimage),
     `_commit_version`, `_commit_timestamp`, and `_misfits`: null, or the texts that do not fit
     their column's type, by column.
@@ -226,9 +227,14 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
 
 def image_rows(events: DataFrame, table: Table) -> DataFrame:
     """One row per image of a table's row events: image, change type, commit, time."""
-    chosen = (F.col("kind") == "row") & (F.col("table") == table.name)
+    schema, name = F.col("schema"), F.col("table")
+    chosen = name == table.name
     if table.database is not None:
-        chosen &= F.col("database") == table.database
+        in_database = F.col("database") == table.database
+        in_schema = (schema == table.database) & chosen
+        in_both = in_database & (F.concat_ws(".", schema, name) == table.name)
+        chosen = F.when(schema.isNull(), in_database & chosen).otherwise(in_schema | in_both)
+    chosen &= F.col("kind") == "row"
     image = F.expr("""
         inline(transform(
             CASE op

@@ -37,10 +37,29 @@ SIMPLE_TYPES = {
 
 
 class Table(NamedTuple):
-    """Which table's rows are wanted; a database of None means any."""
+    """Which table's rows are wanted; a database of None means any.
+
+    Of a source with schemas, `database` is the schema, or `name` is `schema.table`: rows of two
+    schemas are never taken for those of one table.
+    """
 
     database: str | None
     name: str
+
+    def holds(self, event: Event) -> bool:
+        """Whether an event is of that table.
+
+        >>> event = Event("row", "insert", "shop", "orders", schema="public")
+        >>> Table("public", "orders").holds(event), Table("shop", "orders").holds(event)
+        (True, False)
+        """
+        if self.database is None:
+            return event.table == self.name
+        if event.schema is None:
+            return event.table == self.name and event.database == self.database
+        if event.schema == self.database:
+            return event.table == self.name
+        return event.database == self.database and f"{event.schema}.{event.table}" == self.name
 
 
 class Changes(NamedTuple):
@@ -56,9 +75,8 @@ def changes(events: Iterable[Event], table: Table) -> Changes:
     """The images of a table's row events: one for an insert or a delete, two for an update."""
     found = Changes([], [], [], [])
     images, change_types, commits, times = found
-    database, name = table
     for e in events:
-        if e.kind != "row" or e.table != name or (database is not None and e.database != database):
+        if e.kind != "row" or not table.holds(e):
             continue
         first = "delete" if e.op == "delete" else "update_preimage" if e.op == "update" else None
         if first and e.before is not None:

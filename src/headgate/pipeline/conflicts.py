@@ -10,6 +10,7 @@ from headgate.errors import UsageError, shown
 from headgate.pipeline.job import Job, Sink, Source
 from headgate.pipeline.patterns import as_glob, overlap
 from headgate.pipeline.routes import split_target
+from headgate.topics import words
 
 Check = tuple[str, Callable[[], None]]
 """What part of the job is to blame (`sink 0`, `route 0`, `pipeline`), and what refuses it."""
@@ -46,14 +47,25 @@ def _check_sink(job: Job, number: int, sink: Sink) -> None:
 
 def _check_route_topic(job: Job, number: int) -> None:
     route = job.routes[number]
-    topic = route.topic or ""
+    topics = [route.topic or ""]
     if route.to is not None:
-        database, table = split_target(route.to)
-        topic = topic.replace("{database}", database).replace("{schema}", database)
-        topic = topic.replace("{table}", table)
+        topics = [_named(topics[0], names) for names in _targets(route.to)]
     for sink in job.sinks:
         if sink.kind == "kafka":
-            _check_loop(job.source, sink, topic)
+            for topic in topics:
+                _check_loop(job.source, sink, topic)
+
+
+def _targets(to: str) -> list[tuple[str, str | None, str]]:
+    """The names that a route can lead to: with one schema, with none, or with any."""
+    database, *schema, table = split_target(to)
+    return [(database, each, table) for each in schema or (None, "*")]
+
+
+def _named(topic: str, names: tuple[str, str | None, str]) -> str:
+    for word, name in words(topic, *names).items():
+        topic = topic.replace(f"{{{word}}}", name or "*")
+    return topic
 
 
 def _check_loop(source: Source, sink: Sink, topic: str) -> None:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from headgate.event import Event
+from headgate.event import Event, qualified
 
 Place = tuple[str, ...]
 Order = tuple[str, tuple[int, ...]]
@@ -39,7 +39,8 @@ def identity(event: Event) -> bytes | None:
         content = [_key_values(event)]
     else:
         return None
-    told = (event.kind, event.op, event.database, event.table, place, content)
+    table = qualified(event.schema, event.table)
+    told = (event.kind, event.op, event.database, table, place, content)
     return blake2b(_packed(told), digest_size=ID_BYTES).digest()
 
 

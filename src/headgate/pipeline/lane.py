@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from headgate.arrow import OVERSIZE, SOURCE_COLUMNS, bounded, decode_parts, most_bytes_of
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.errors import internal_error
-from headgate.event import Event, Record
+from headgate.event import Event, Record, qualified
 from headgate.formats import decoder
 from headgate.limits import BATCH_BYTES, SPLICED_ROWS
 from headgate.pipeline.headers import ID_HEADER, from_text, to_text
@@ -228,7 +228,7 @@ class LanePass:
         self.held: list[Entry] = []
         self.batches: list[pa.RecordBatch] = []
         self.headers: list[list[str | None] | None] = []
-        self.last: dict[tuple[str | None, str | None], int] = {}
+        self.last: dict[tuple[str | None, ...], int] = {}
         self.counts: Counter[tuple[str | None, str | None, str]] = Counter()
         self.lost: Counter[tuple[str, ...]] = Counter()
         self.dead: Counter[tuple[str, str]] = Counter()
@@ -408,7 +408,7 @@ class LanePass:
         commit = event.commit_ts
         if commit is None:
             return
-        table = (event.database, event.table)
+        table = (event.database, event.schema, event.table)
         last = max(self.last.get(table, 0), self.last_ddl or 0)
         if commit < last:
             self.tally.disordered = True
@@ -533,7 +533,8 @@ class LanePass:
             outcomes = [[each[n] for n in kept] for each in outcomes]
         counts = self.counts
         for event in (e.event for e in entries):
-            counts[event.database, event.table, event.op or event.kind] += 1
+            table = qualified(event.schema, event.table)
+            counts[event.database, table, event.op or event.kind] += 1
         if entries or beside is not None:
             self.steps.add(self.at)
         if beside is not None:
@@ -694,8 +695,8 @@ def in_order(entries: list[Entry]) -> list[Entry]:
 
 
 def table_name(event: Event) -> str:
-    """`database.table` of an event, as far as it has them."""
-    return full_name(event.database, event.table)
+    """`database.table` or `database.schema.table` of an event, as far as it has them."""
+    return full_name(event.database, qualified(event.schema, event.table))
 
 
 def full_name(database: str | None, table: str | None) -> str:

@@ -15,7 +15,14 @@ from headgate.pipeline.columns import left_out
 from headgate.pipeline.conflicts import check_job
 from headgate.pipeline.job import Ddl, Filter, Job, Route, Sink, Source, Tables
 from headgate.pipeline.overrides import SECTIONS, override, put
-from headgate.pipeline.patterns import flink_glob, flink_regex, groups, split_glob, split_regex
+from headgate.pipeline.patterns import (
+    flink_glob,
+    flink_regex,
+    groups,
+    regex_in_schema,
+    split_glob,
+    split_regex,
+)
 from headgate.pipeline.routes import check_route
 from headgate.pipeline.scalars import Environment, duration, share, truth, whole_number
 from headgate.pipeline.uris import Given, check_topic_template, masked, parse_sink, parse_source
@@ -481,8 +488,11 @@ def _replace_symbol(table: str, to: str | None, symbol: str) -> tuple[str, str]:
         raise UsageError(f"sink-table does not have the replace-symbol {shown(symbol)}")
     if "$" in to.replace(symbol, ""):
         raise UsageError("sink-table has both a replace-symbol and $; use one of them")
-    database, name = split_regex(table)
-    return f"{database}\\.({name})", to.replace(symbol, f"${groups(database) + 1}")
+    database, rest = split_regex(table)
+    schema = regex_in_schema(rest)
+    above, name = ([database], rest) if schema is None else ([database, schema[0]], schema[1])
+    number = sum(groups(each) for each in above) + 1
+    return "\\.".join([*above, f"({name})"]), to.replace(symbol, f"${number}")
 
 
 def _positive(text: str) -> float:

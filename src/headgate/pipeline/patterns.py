@@ -32,7 +32,8 @@ def split_glob(pattern: str) -> tuple[str, str]:
         raise UsageError(f"{shown(pattern)} starts with '!'; list {pattern[1:]!a} under exclude")
     if _NOT_A_GLOB.search(pattern):
         raise UsageError(
-            f"{shown(pattern)} is no pattern of a table; write database.table without quotes, "
+            f"{shown(pattern)} is no pattern of a table; write database.table or, where the "
+            "source has schemas, database.schema.table or schema.table, without quotes, "
             "with * for any text and ? for any character"
         )
     database, dot, table = pattern.partition(".")
@@ -45,6 +46,16 @@ def split_glob(pattern: str) -> tuple[str, str]:
     if not database or not table or table.startswith("."):
         raise UsageError(f"{shown(pattern)} is no pattern of a table; write it as 'shop.*'")
     return database, table
+
+
+def in_schema(table: str) -> tuple[str, str] | None:
+    """A pattern's table, read as schema and table; None where it names no schema.
+
+    >>> in_schema("public.tmp_*"), in_schema("tmp_*")
+    (('public', 'tmp_*'), None)
+    """
+    schema, _, name = table.partition(".")
+    return (schema, name) if schema and name else None
 
 
 def split_regex(pattern: str) -> tuple[str, str]:
@@ -72,8 +83,24 @@ def split_regex(pattern: str) -> tuple[str, str]:
     return database, table
 
 
+def regex_in_schema(table: str) -> tuple[str, str] | None:
+    r"""The expression for a table, read as one for a schema and one for a table; None if it is one.
+
+    >>> regex_in_schema(r"public\.(.*)"), regex_in_schema("(.*)")
+    (('public', '(.*)'), None)
+    """
+    at = _dot(table)
+    if at is None or not table[: at[0]] or not table[at[1] :]:
+        return None
+    parts = table[: at[0]], table[at[1] :]
+    try:
+        return parts if all(map(re.compile, parts)) else None
+    except re.error:
+        return None
+
+
 def _dot(pattern: str) -> tuple[int, int] | None:
-    """Where the dot between database and table starts and ends."""
+    """Where the first dot between two names starts and ends."""
     at, depth, in_class = 0, 0, False
     while at < len(pattern):
         char = pattern[at]
@@ -113,15 +140,6 @@ def check_groups(template: str, count: int) -> None:
                 f"{shown(template)} asks for group ${number}, and the table's pattern has "
                 f"{count or 'none'}; put parentheses around what is meant"
             )
-
-
-def filled(template: str, found: tuple[str, ...]) -> str:
-    """A template with `$1`, `$2` … replaced.
-
-    >>> filled("lake_$1", ("orders",))
-    'lake_orders'
-    """
-    return _GROUP.sub(lambda group: found[int(group[1]) - 1], template)
 
 
 def as_glob(template: str) -> str:
@@ -170,10 +188,10 @@ def flink_regex(pattern: str) -> str:
     'shop\\.order_.*'
     """
     parts = re.split(r"(?<!\\)\.", pattern)
-    if len(parts) != 2:
+    if not 2 <= len(parts) <= 3:
         raise UsageError(
-            f"{shown(pattern)} is no database.table; as in Flink CDC a dot is the dot "
-            "between the names, and '\\.' in an expression stands for any character"
+            f"{shown(pattern)} is no database.table or database.schema.table; as in Flink CDC "
+            "a dot is the dot between the names, and '\\.' in an expression is any character"
         )
     return "\\.".join(part.replace("\\.", ".") for part in parts)
 

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from headgate.errors import shown
-from headgate.event import Event
+from headgate.event import Event, qualified
 from headgate.memo import Memo
 from headgate.pipeline.columns import Columns
 from headgate.pipeline.ddl_names import Name, renamed
 from headgate.pipeline.job import Ddl, Filter, Route, Tables
-from headgate.pipeline.patterns import filled, glob_regex, split_glob
+from headgate.pipeline.patterns import glob_regex, in_schema, split_glob
 from headgate.pipeline.refusal import SelectionError
-from headgate.pipeline.routes import Router, topic_name
+from headgate.pipeline.routes import Match, Names, Router, topic_name
 
 __all__ = ["Selection", "SelectionError"]
 
 _DEFINITIONS = ("def", "old")
-_Names = tuple["str | None", "str | None"]
-"""The database and table that an event tells."""
+_Names = tuple["str | None", "str | None", "str | None"]
+"""The database, schema and table that an event tells."""
 
 
 class Rules(Protocol):
@@ -60,7 +60,7 @@ class _Decision(NamedTuple):
     ops: frozenset[str] | None = None
     filter: int | None = None
     columns: Columns | None = None
-    name: Name | None = None
+    name: Names | None = None
     topic: str | None = None
     wrong: SelectionError | None = None
     """Why the table has no new name or no topic."""
@@ -82,8 +82,8 @@ class Selection:
 
     def __init__(self, job: Rules) -> None:
         self._rules = _Rules(job.tables, job.filters, job.ddl, job.routes)
-        self._include = [_halves(pattern) for pattern in job.tables.include]
-        self._exclude = [_halves(pattern) for pattern in job.tables.exclude]
+        self._include = [_pattern(pattern) for pattern in job.tables.include]
+        self._exclude = [_pattern(pattern) for pattern in job.tables.exclude]
         self._filters = [_Filter(filter) for filter in job.filters]
         self._routes = [Router(route) for route in job.routes]
         self._ddl = None if job.ddl.include is None else frozenset(job.ddl.include)
@@ -116,7 +116,7 @@ class Selection:
         if kind == "row":
             if self._takes_all_rows:
                 return True
-            decision = self._decisions[event.database, event.table]
+            decision = self._decisions[event.database, event.schema, event.table]
             if decision.taken is None:
                 raise SelectionError(
                     "no-table",
@@ -129,12 +129,12 @@ class Selection:
         if kind == "ddl":
             if event.op in self._no_ddl or not (self._ddl is None or event.op in self._ddl):
                 return False
-            return self._decisions[event.database, event.table].taken is not False
+            return self._decisions[event.database, event.schema, event.table].taken is not False
         if kind == "statement" and event.table is None and self._cuts:
             return False  # its text may hold what is filtered out of the rows
         if event.table is None:
             return True
-        decision = self._decisions[event.database, event.table]
+        decision = self._decisions[event.database, event.schema, event.table]
         if decision.taken is False:
             return False
         if kind == "statement":
@@ -151,17 +151,17 @@ class Selection:
         """
         if not self._shapes or event.kind == "invalid":
             return event
-        decision = self._decisions[event.database, event.table]
+        decision = self._decisions[event.database, event.schema, event.table]
         if decision.columns is not None and event.kind == "row":
             event = decision.columns.cut(event)
         if decision.wrong is not None:
             raise decision.wrong.with_traceback(None)
         if event.kind == "ddl":
-            return self._renamed_ddl(event, decision.name or (event.database, event.table))
+            return self._renamed_ddl(event, decision.name)
         if decision.name is None:
             return event
-        database, table = decision.name
-        return msgspec.structs.replace(event, database=database, table=table)
+        database, schema, table = decision.name
+        return msgspec.structs.replace(event, database=database, schema=schema, table=table)
 
     def topic_of(self, event: Event) -> str | None:
         """The topic that a route gives, for an event as it was before `shape`; None if none does.
@@ -172,7 +172,7 @@ class Selection:
         """
         if not self._topics or event.table is None or event.kind == "invalid":
             return None
-        decision = self._decisions[event.database, event.table]
+        decision = self._decisions[event.database, event.schema, event.table]
         if decision.wrong is not None:
             raise decision.wrong.with_traceback(None)
         return decision.topic
@@ -186,11 +186,11 @@ class Selection:
         """
         if not self._conditions or event.kind != "row" or event.op == "truncate":
             return None
-        number = self._decisions[event.database, event.table].filter
+        number = self._decisions[event.database, event.schema, event.table].filter
         return number if number is not None and self._rules.filters[number].where else None
 
     def _decide(self, names: _Names) -> _Decision:
-        database, table = names
+        database, schema, table = names
         taken = self._taken(names)
         decision = _Decision(taken)
         for number, filter in enumerate(self._filters):
@@ -201,32 +201,28 @@ class Selection:
                 decision = _Decision(taken and None)
             if fits is not False:
                 break
-        if database is None or table is None:
+        if table is None or (database is None and schema is None):
             return decision
         for route in self._routes:
-            found = route.match(database, table)
-            if found is not None:
-                return self._routed(decision, route, found, (database, table))
+            match = route.match(database, schema, table)
+            if match is not None:
+                return self._routed(decision, route, match, (database, schema, table))
         return decision
 
-    def _routed(
-        self, decision: _Decision, route: Router, found: tuple[str, ...], old: tuple[str, str]
-    ) -> _Decision:
-        new = old
-        if route.to:
-            new = (filled(route.to[0], found), filled(route.to[1], found))
-            if not new[0] or not new[1]:
-                where = ".".join(old)
-                return decision._replace(
-                    wrong=SelectionError(
-                        "route",
-                        f"the route gives {shown(where)} an empty name",
-                        "check the parentheses of its pattern",
-                    )
+    def _routed(self, decision: _Decision, route: Router, match: Match, old: Names) -> _Decision:
+        new = route.new_names(old, match)
+        if route.to and "" in new:
+            where = ".".join(name for name in old if name is not None)
+            return decision._replace(
+                wrong=SelectionError(
+                    "route",
+                    f"the route gives {shown(where)} an empty name",
+                    "check the parentheses of its pattern",
                 )
+            )
         topic = route.route.topic
         try:
-            name = None if topic is None else topic_name(topic, new, found)
+            name = None if topic is None else topic_name(topic, new, match.groups)
         except SelectionError as error:
             return decision._replace(wrong=error)
         return decision._replace(name=None if new == old else new, topic=name)
@@ -239,37 +235,74 @@ class Selection:
         return None if included is None or excluded is None else True
 
     def _new_name(self, old: Name) -> Name:
-        return self._decisions[old].name or old
+        found = self._decisions[old[0], None, old[1]].name
+        return old if found is None else (found[0], qualified(found[1], found[2]) or found[2])
 
-    def _renamed_ddl(self, event: Event, new: _Names) -> Event:
-        """A statement under new names; other tables that it names may have some too."""
+    def _renamed_ddl(self, event: Event, name: Names | None) -> Event:
+        """A statement under new names; other tables that it names may have some too.
+
+        Statements of databases that have schemas are not MySQL's, and keep their text.
+        """
         old, text = (event.database, event.table), event.ddl or ""
-        statement = renamed(text, event.database, new[0], self._new_name)
-        if new == old and statement in (None, text):
+        database, schema, table = name or (event.database, event.schema, event.table)
+        statement = None
+        if event.schema is None:
+            statement = renamed(text, event.database, database, self._new_name)
+        if name is None and statement in (None, text):
             return event
         return msgspec.structs.replace(
             event,
-            database=new[0],
-            table=new[1],
+            database=database,
+            schema=schema,
+            table=table,
             ddl=statement or event.ddl,
-            extra=_definitions(event.extra, old, new),
+            extra=_definitions(event.extra, old, (database, qualified(schema, table))),
         )
 
 
 # Tables
 
 
-def _halves(pattern: str) -> tuple[Callable[[str], object], Callable[[str], object], bool, bool]:
-    """What matches the database and the table of a pattern, and whether either takes all."""
+_Match = tuple[Callable[[str], object], bool]
+"""What matches one name of a pattern, and whether it takes all."""
+
+
+class _Pattern(NamedTuple):
+    """A pattern of a table, ready to be used."""
+
+    names: list[_Match]
+    """Of two names: `database.table`, or `schema.table`."""
+    in_schema: list[_Match] | None
+    """Of three names, where the source has schemas: `database.schema.table`."""
+
+
+def _pattern(pattern: str) -> _Pattern:
     database, table = split_glob(pattern)
-    match = [re.compile(glob_regex(half), re.DOTALL).fullmatch for half in (database, table)]
-    return match[0], match[1], not database.strip("*"), not table.strip("*")
+    below = in_schema(table)
+    return _Pattern(
+        [_match(database), _match(table)],
+        None if below is None else [_match(name) for name in (database, *below)],
+    )
 
 
-def _fits(pattern: Any, names: _Names) -> bool | None:
+def _match(glob: str) -> _Match:
+    return re.compile(glob_regex(glob), re.DOTALL).fullmatch, not glob.strip("*")
+
+
+def _fits(pattern: _Pattern, names: _Names) -> bool | None:
     """Whether a pattern fits; None where that hangs on a name that is not known."""
+    database, schema, table = names
+    if schema is None:
+        return _all_fit(pattern.names, (database, table))
+    if pattern.in_schema is not None:
+        return _all_fit(pattern.in_schema, names)
+    first = (database, schema)
+    return _verdict([_all_fit(pattern.names, (each, table)) for each in first])
+
+
+def _all_fit(matches: list[_Match], names: tuple[str | None, ...]) -> bool | None:
     certain = True
-    for match, every, name in zip(pattern[:2], pattern[2:], names):
+    for (match, every), name in zip(matches, names):
         if name is None:
             certain = certain and every
         elif not match(name):
@@ -290,7 +323,7 @@ class _Filter:
     """One filter, ready to be used."""
 
     def __init__(self, filter: Filter) -> None:
-        self.pattern = _halves(filter.table)
+        self.pattern = _pattern(filter.table)
         self.ops = None if filter.ops is None else frozenset(filter.ops)
         cuts = filter.include_columns is not None or filter.exclude_columns
         self.columns = (
@@ -300,8 +333,11 @@ class _Filter:
 
 # Definitions beside a statement
 
+_Pair = tuple["str | None", "str | None"]
+"""A database and a table."""
 
-def _definitions(extra: dict[str, str] | None, old: _Names, new: _Names) -> dict[str, str] | None:
+
+def _definitions(extra: dict[str, str] | None, old: _Pair, new: _Pair) -> dict[str, str] | None:
     """What came beside a statement, under the new names; what cannot be renamed is left out."""
     if not extra:
         return extra
@@ -314,7 +350,7 @@ def _definitions(extra: dict[str, str] | None, old: _Names, new: _Names) -> dict
     return left or None
 
 
-def _definition(text: str, old: _Names, new: _Names) -> str | None:
+def _definition(text: str, old: _Pair, new: _Pair) -> str | None:
     """Maxwell's definition of a table under its new name."""
     try:
         told = msgspec.json.decode(text)

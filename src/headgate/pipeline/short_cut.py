@@ -126,7 +126,7 @@ class ShortCut:
         job = self.job
         sinks = [(s.kind, s.format, s.options, s.kafka) for s in job.sinks]
         rules = (job.source.format, job.source.options, job.tables, job.filters, job.routes)
-        ddl = [(event.database, event.table, event.ddl) for event in self.catalogue]
+        ddl = [(e.database, e.schema, e.table, e.ddl) for e in self.catalogue]
         return blake2b(pickle.dumps((sinks, rules, ddl))).digest()
 
     def find_splicer(self, rows: int) -> Splicer | None:

@@ -141,7 +141,7 @@ def joined(found: list[list[list[str]]]) -> list[list[str]]:
 
 def remembered(catalogue: list[Event], event: Event) -> list[Event]:
     """The statements that tell tables' schemas, with one more; a new table forgets its old ones."""
-    slim = Event("ddl", event.op, event.database, event.table, ddl=event.ddl)
+    slim = Event("ddl", event.op, event.database, event.table, schema=event.schema, ddl=event.ddl)
     if event.op == "create" and event.table is not None:
         name = table_name(event)
         catalogue = [e for e in catalogue if e.op == "rename" or table_name(e) != name]

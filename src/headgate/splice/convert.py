@@ -16,7 +16,7 @@ import pyarrow as pa
 from headgate.arrow import OVERSIZE, decode_columns, decode_parts, most_bytes_of
 from headgate.codec import decode_message
 from headgate.encoding import Encoded, Encoder, spread
-from headgate.event import Event
+from headgate.event import Event, qualified
 from headgate.formats import MODULES, Decode, decoder, load, split
 from headgate.records import RECORD_SCHEMA, record_batch
 
@@ -254,7 +254,7 @@ def answer(events: list[Event], outcomes: list[list[Encoded]], informed: bool) -
         for outcome in own
         for r, losses in zip(outcome.records, spread(outcome.records, outcome.lost))
     )
-    tables = tuple((event.op, event.database, event.table) for event in events)
+    tables = tuple((e.op, e.database, qualified(e.schema, e.table)) for e in events)
     return Answer(
         records,
         tuple(tuple(outcome.lost) for own in outcomes for outcome in own),
