@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from kafka_broker import Broker
 from messages import canal
 from pyspark.sql import SparkSession
 from test_run import Bench
-from test_run_kafka import once, uri
+from test_run_kafka import once, uri, wait_for
 
 from headgate.errors import UsageError
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.load import job_of
 from headgate.pipeline.run import Lag
-from headgate.pipeline.sinks import FileWriter
+from headgate.pipeline.sinks import Batch, FileWriter
+from headgate.pipeline.sources import Range
 from headgate.pipeline.storage import Storage
 
 
@@ -121,3 +123,28 @@ def test_one_instance_at_a_time(
     bench.run("maxwell")  # the other one, a process that has ended or never was, is dead
 
     assert ["1"] == bench.ids()
+
+
+def test_a_topic_that_was_made_anew_is_refused(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("made-anew", 1)
+    broker.produce(topic, [(None, row(n), 0, None) for n in range(3)])
+    sink = f"file://{tmp_path}/out?protocol=maxwell"
+    once(spark, tmp_path, uri(broker, topic), sink)
+    broker.delete_topic(topic)
+    wait_for(lambda: topic not in AdminClient(broker.client).list_topics().topics)
+    broker.create_topic(topic, 1)
+    broker.produce(topic, [(None, row(n), 0, None) for n in range(10, 20)])
+
+    with pytest.raises(UsageError, match=r"'made-anew' was deleted and made again .* starting"):
+        once(spark, tmp_path, uri(broker, topic), sink)
+
+    (tmp_path / "state" / "headgate" / "topics.json").unlink()
+    job = job_of(uri(broker, topic), (sink,), {"pipeline.checkpoint": f"{tmp_path}/state"})
+    engine = Engine(spark, job)
+    assert engine.topic_ids is not None
+    engine.topic_ids.known[topic] = "another"  # as it is while a job runs
+    with pytest.raises(UsageError, match="deleted and made again"):
+        engine.write(Batch(9, Range({topic: {"0": (3, 5)}}), lambda: None), [], [])
+    engine.close()

@@ -28,7 +28,7 @@ from headgate.pipeline import conditions, lots, sources
 from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
-from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Admin, Topics
+from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Topics
 from headgate.pipeline.kafka_options import REQUEST_SIZE
 from headgate.pipeline.lane import (
     WORK_SCHEMA,
@@ -42,6 +42,7 @@ from headgate.pipeline.packs import unpacked
 from headgate.pipeline.sinks import Batch, FileWriter, Owner, Writer, writer
 from headgate.pipeline.state import State, States
 from headgate.pipeline.storage import Storage
+from headgate.pipeline.topic_ids import TopicIds
 
 RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
 MESSAGE_BYTES = 1_000_000
@@ -69,14 +70,15 @@ class Engine:
 
     def __init__(self, spark: SparkSession, job: Job) -> None:
         self.spark = spark
-        if job.source.kind == "kafka":
-            reach(spark, job)
         self.storage = Storage(f"{job.checkpoint}/headgate", job.settings)
         self.spark_checkpoint = Storage(f"{job.checkpoint}/query", job.settings)
         self.storage.make_folder(sources.INBOX)
         self.spark_checkpoint.make_folder("")
         self.states = States(self.storage)
         sources.look_at_progress(self.spark_checkpoint)
+        self.topic_ids: TopicIds | None = None
+        if job.source.kind == "kafka":
+            self.topic_ids = TopicIds(spark, job.source, self.storage)
         job_id = self.states.job_id()
         self.job = replace(
             job,
@@ -97,6 +99,11 @@ class Engine:
         self.still_ours: Callable[[], None] = lambda: None
         """Refuses to go on where another instance of the job has taken over."""
         self.on_batch: Callable[[State, list[Tally], float], None] = lambda *_: None
+
+    def close(self) -> None:
+        """Let go of what the engine holds open."""
+        if self.topic_ids is not None:
+            self.topic_ids.close()
 
     def stream(self) -> DataFrame:
         """What the query reads."""
@@ -155,6 +162,8 @@ class Engine:
         for folder in (self.letters, *self.writers):
             if isinstance(folder, FileWriter):
                 folder.is_written(batch)
+        if self.topic_ids is not None:
+            self.topic_ids.check(batch.source.offsets)
         batch.still_ours()
         self.letters.write(batch, letters, ())
         for each, own in zip(self.writers, parts):
@@ -332,12 +341,6 @@ class Engine:
                 "written: start the job again after a fix, or with a higher max_invalid"
             )
         return window
-
-
-def reach(spark: SparkSession, job: Job) -> None:
-    """Refuse a source that does not answer; Spark would try for minutes before it says so."""
-    with Admin(spark._jvm, job.source.kafka, job.source.name, tries=1) as admin:
-        admin.names()
 
 
 def kept(work: DataFrame) -> DataFrame:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from headgate.errors import UsageError
@@ -85,7 +86,12 @@ class Admin:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.client.close()
+        self.close()
+
+    def close(self) -> None:
+        """Close the client; that its JVM is gone must not hide why a run ends."""
+        with suppress(Py4JError):
+            self.client.close()
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
         """The number of partitions of those topics that there are."""

@@ -9,11 +9,10 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import IO, Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -58,10 +57,10 @@ def run(
             if job.source.kind == "stdin":
                 job, once = spooled(job, sys.stdin.buffer), True
             conditions.check(found, job)
-            engine = Engine(found, job)
-            engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
-            reporter.starts_with(engine.state)
-            _run(engine, once, reporter, lease)
+            with closing(Engine(found, job)) as engine:
+                engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
+                reporter.starts_with(engine.state)
+                _run(engine, once, reporter, lease)
         reporter.ended("stopped")
     except LeaseError:
         raise  # the status is that of the other instance
@@ -257,8 +256,7 @@ class Lag:
         return sum(max(0, newest[lane] - done[lane]) for lane in done if lane in newest)
 
     def close(self) -> None:
-        """Close the client; that its JVM is gone must not hide why the run ends."""
+        """Close the client."""
         admin, self.admin = self.admin, None
         if admin is not None:
-            with suppress(Py4JError):
-                admin.client.close()
+            admin.close()
