@@ -9,13 +9,17 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from headgate.errors import UsageError, shown, unknown_name
+from headgate.filesystem import REMOTE
 from headgate.formats import MODULES, load
 from headgate.options import names, spelled
 from headgate.pipeline.kafka_options import WRITING_WORDS
 from headgate.pipeline.scalars import Environment
 
 DEFAULT_PORT = 9092
-SCHEMES = {"source": ("kafka", "file", "stdin"), "sink": ("kafka", "file", "console")}
+SCHEMES = {
+    "source": ("kafka", "file", "stdin", *REMOTE),
+    "sink": ("kafka", "file", "console", *REMOTE),
+}
 BODY = "large-message-handle-compression"
 """TiCDC's name for the compression of values; `compression` is that of Kafka's batches."""
 _ALL_SCHEMES = {scheme for schemes in SCHEMES.values() for scheme in schemes}
@@ -65,6 +69,8 @@ def take_apart(uri: str, role: str, given: Given, env: Environment) -> Address:
             env.hide(value)
     if scheme == "kafka":
         return _kafka_address(before, params, fill, env)
+    if scheme in REMOTE:
+        return Address("file", (), None, _remote_path(scheme, fill(_decoded(before))), params)
     if scheme != "file":
         if before.strip("/"):
             raise UsageError(f"nothing comes after {scheme}: but parameters, as in {scheme}:?…")
@@ -90,6 +96,19 @@ def _scheme(text: str, role: str) -> tuple[str, str]:
         error = unknown_name(f"scheme of a {role}", scheme, schemes)
         raise UsageError(f"{error}; brokers are written kafka://HOST:PORT/TOPIC")
     return scheme, match[2]
+
+
+def _remote_path(scheme: str, rest: str) -> str:
+    """A path on a file system that Spark reaches, as a URI."""
+    host, _, path = rest.removeprefix("//").partition("/")
+    if not rest.startswith("//") or not (host or path):
+        raise UsageError(f"the URI names no directory; write {scheme}://BUCKET-OR-HOST/DIR")
+    if "@" in host and not scheme.startswith("abfs"):
+        raise UsageError(
+            f"a URI of {scheme} has no user and no @; give credentials as spark.hadoop.fs.… under "
+            "pipeline: spark, or in the environment"
+        )
+    return f"{scheme}:{rest.rstrip('/')}"
 
 
 def _file_path(before: str) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.json import encode as encode_json
 
 from headgate.errors import HeadgateError, UsageError
+from headgate.filesystem import is_remote, local
 from headgate.pipeline.job import Job
 from headgate.pipeline.load import job_of, load_job
+
+if TYPE_CHECKING:
+    from headgate.pipeline.dead_letters import Store
 
 FAILED = 1
 BYTES_SHOWN = 2_000
@@ -107,8 +111,30 @@ def status(job: str, as_json: bool) -> None:
     """Say how a job is doing: rate, lag, counts per table, dead letters."""
     from headgate.pipeline.status import echo, read
 
-    checkpoint = job if os.path.isdir(job) else load_job(job, {}).checkpoint
-    echo(read(checkpoint), as_json)
+    echo(read(*checkpoint_of(job)), as_json)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a path is a folder, and not a job file."""
+    return is_remote(path) or os.path.isdir(local(path))
+
+
+def checkpoint_of(job: str) -> tuple[str, dict[str, str]]:
+    """The checkpoint that is named itself or by its job's file, and the job's Spark settings."""
+    if is_folder(job):
+        return job, {}
+    found = load_job(job, {})
+    return found.checkpoint, found.settings
+
+
+def store_of(path: str) -> Store:
+    """The dead letters that are named themselves or by their job's file."""
+    from headgate.pipeline.dead_letters import Store
+
+    if not os.path.isfile(path):
+        return Store(path)
+    job = load_job(path, {})
+    return Store(job.dead_letters, job.settings)
 
 
 @click.group(name="dead-letters")
@@ -116,7 +142,7 @@ def dead_letters() -> None:
     """Look at the messages that a job could not process, and replay them."""
 
 
-store_argument = click.argument("store", metavar="STORE", type=click.Path())
+store_argument = click.argument("store", metavar="STORE|JOB", type=click.Path())
 
 
 @dead_letters.command(name="list")
@@ -124,10 +150,10 @@ store_argument = click.argument("store", metavar="STORE", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per letter, no messages.")
 def list_letters(store: str, as_json: bool) -> None:
     """List the letters: where each came from, and why it is here."""
-    from headgate.pipeline.dead_letters import Store, one_line
+    from headgate.pipeline.dead_letters import one_line
 
     count = 0
-    for letter in Store(store).letters():
+    for letter in store_of(store).letters():
         count += 1
         if as_json:
             told = {n: v for n, v in letter.items() if n not in ("key", "value", "headers")}
@@ -144,9 +170,7 @@ def list_letters(store: str, as_json: bool) -> None:
 @click.option("--raw", is_flag=True, help="Only the message's bytes.")
 def show(store: str, number: int, raw: bool) -> None:
     """Show one letter with its message."""
-    from headgate.pipeline.dead_letters import Store
-
-    letter = next((each for each in Store(store).letters() if each["number"] == number), None)
+    letter = next((each for each in store_of(store).letters() if each["number"] == number), None)
     if letter is None:
         raise UsageError(f"no letter {number} in {store}; `headgate dead-letters list` lists them")
     if raw:
@@ -170,8 +194,7 @@ def _readable(value: Any) -> str:
 )
 def replay(store: str, job: str | None) -> None:
     """Send the letters through their job again: a running one takes them at once."""
-    from headgate.pipeline.dead_letters import Store
-
-    checkpoint = job if job is None or os.path.isdir(job) else load_job(job, {}).checkpoint
-    count = Store(store).replay(checkpoint)
+    found = store_of(store)
+    checkpoint, settings = (None, {}) if job is None else checkpoint_of(job)
+    count = found.replay(checkpoint, settings)
     click.echo(f"{count} dead letters go through the job again with its next batch")

@@ -46,14 +46,16 @@ class Store:
                     number += 1
                     yield {"number": number, "batch": int(folder.partition("=")[2]), **letter}
 
-    def replay(self, checkpoint: str | None = None) -> int:
+    def replay(
+        self, checkpoint: str | None = None, settings: Mapping[str, str] = NO_SETTINGS
+    ) -> int:
         """Put all letters into the inbox of their job; how many there were.
 
         They are copied first and set aside after: killed in between, they are put in twice, and
         the job recognises what it applied.
         """
         checkpoint = checkpoint or self.checkpoint
-        state = Storage(f"{checkpoint}/headgate", self.settings)
+        state = Storage(f"{checkpoint}/headgate", {**self.settings, **settings})
         told = read_state(state, IDENTITY, Identity)
         if told is None or told.id != self.job_id:
             raise UsageError(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from headgate import filesystem
 from headgate.errors import UsageError, shown, unknown_name
 from headgate.pipeline.columns import left_out
 from headgate.pipeline.conflicts import check_job
@@ -343,7 +344,8 @@ class _Reader:
         if text.startswith("file://"):
             text = text.removeprefix("file://")
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text):
-            return text
+            filesystem.scheme_of(text)
+            return text.rstrip("/")
         return os.path.normpath(os.path.join(self.base, _not_empty(text)))
 
     def schema(self, text: str) -> str:

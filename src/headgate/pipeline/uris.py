@@ -1,4 +1,4 @@
-"""URIs of sources and sinks: `kafka://`, `file:`, `stdin:`, `console:`, with TiCDC's parameters."""
+"""URIs of sources and sinks: `kafka://`, `file:`, `s3a://`, `stdin:` …, with TiCDC's parameters."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 
 from headgate.encoding import Encoder, target, topic_template
 from headgate.errors import UsageError, shown, unknown_name
+from headgate.filesystem import is_remote
 from headgate.formats import MODULES, decoder, load, split
 from headgate.options import build, names, spelled
 from headgate.pipeline.addresses import BODY, Given, masked, take_apart
@@ -286,4 +287,6 @@ def _path(path: str, base: str | None) -> str:
     """An absolute path."""
     if not path:
         raise UsageError("the URI names no directory; write file:///DIR or file:DIR")
+    if is_remote(path):
+        return path
     return os.path.normpath(os.path.join(base or os.getcwd(), path))
