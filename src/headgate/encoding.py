@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -75,7 +75,8 @@ class Encoder:
     ['watermark']
     """
 
-    def __init__(self, spec: str, **options: Any) -> None:
+    def __init__(self, spec: str, source: Mapping[str, Any] | None = None, **options: Any) -> None:
+        """An encoder of a format; `source` has the options with which the events were decoded."""
         self.name, dialect, self.encoding = target(spec)
         self.dialect = dialect
         told = build(self.encoding.options, options)
@@ -85,7 +86,7 @@ class Encoder:
         self.places = {c.removeprefix(PLACE) for c in carried if c.startswith(PLACE)}
         self.encode = self.encoding.encoder(dialect, told)
         self.strict = told.strict
-        self.schemas = Schemas(told.schema)
+        self.schemas = Schemas(told.schema, source)
         self.informed = told.schema is not None
         self.route = router(told, dialect, self.encoding)
         self.outlooks = Memo(self.outlook)
@@ -98,14 +99,17 @@ class Encoder:
         self.packer = self.encoding.packer and self.encoding.packer(told)
         self.may_splice = told.splice and self.packer is None
 
-    def __call__(self, event: Event) -> Encoded:
-        """Encode one event; an exception that no encoder means to raise is its error."""
+    def __call__(self, event: Event, untyped: Sequence[str] | None = None) -> Encoded:
+        """Encode one event; an exception that no encoder means to raise is its error.
+
+        `untyped` is what completing it from a schema elsewhere has told (`Schemas.complete`).
+        """
         try:
-            return self.encoded(event)
+            return self.encoded(event, untyped)
         except Exception as error:
             return Encoded([], [], internal_error(error))
 
-    def encoded(self, event: Event) -> Encoded:
+    def encoded(self, event: Event, untyped: Sequence[str] | None) -> Encoded:
         """Encode one event."""
         types = event.types
         own, same, oms, numbered, unplaced = self.outlooks[
@@ -140,13 +144,16 @@ class Encoder:
             event = without_unavailable(event)
         if self.names_only and types is not None and not same and self.has_details(types):
             lost.append("type-details")
-        if self.informed:
+        if self.informed and untyped is None:
             if kind == "row":
                 event = msgspec.structs.replace(event)
-                self.schemas.complete(event)
+                untyped = self.schemas.complete(event)
                 types = event.types
-            if lost and self.schemas.table(event.database, event.table):
-                lost = [code for code in lost if code not in IN_A_SCHEMA]
+            elif self.schemas.table(event.database, event.table) is not None:
+                untyped = ()
+        if untyped is not None:
+            lost = [code for code in lost if code not in IN_A_SCHEMA]
+            lost += ["untyped"] * len(untyped)
         if numbered and types is not None:
             unknown = self.unlabelled(types)
             if unknown:
@@ -467,12 +474,12 @@ def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Lo
     unnamed = {"database": DATABASE, "table": TABLE}  # where no message names them
     told = {n: v for n, v in unnamed.items() if n in names(load(name).options)}
     read = decoder(f"{name}:{dialect}", **known, **told)
-    encoder = Encoder(to, **options, **known)
+    encoder = Encoder(to, None, **options, **known)
     met = {
         code
         for written in ({}, source.fullest.get(dialect, {}))
         for specimen in specimens(name, dialect)
-        for record in Encoder(from_, **written)(specimen).records
+        for record in Encoder(from_, None, **written)(specimen).records
         for event in read(record.key, record.value, TOPIC)
         for code in encoder(event).lost
     }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from headgate import values
+from headgate.column_values import Came, Columns, Readers, came, converted, without_hints
 from headgate.errors import UsageError
-from headgate.event import ColumnType, Event, Image, Types
-from headgate.formats.encoders.common import is_numbered
+from headgate.event import ColumnType, Event, Types
+from headgate.formats import MODULES, load
+from headgate.formats.encoders.common import is_numbered, name_list
 from headgate.limits import CACHED_BYTES, CACHED_KEY_BYTES
 from headgate.memo import Memo, weight
 from headgate.sql.catalog import Absent, Catalog, Known, Name
@@ -35,7 +38,10 @@ class _Plan(NamedTuple):
 
     own: Types | None
     types: Types | None
-    labels: tuple[tuple[str, Convert], ...]
+    columns: Columns
+    """Columns that are converted to the form of their type: labels for numbers, and others."""
+    read: frozenset[str]
+    """Those of them that came without a type."""
 
 
 _Content = tuple[Known, tuple[str, ...], "tuple[tuple[str, ColumnType], ...] | None"]
@@ -84,9 +90,11 @@ class Schemas:
     'decimal(9,2)'
     """
 
-    def __init__(self, sql: str | None = None) -> None:
+    def __init__(self, sql: str | None = None, source: Mapping[str, Any] | None = None) -> None:
+        """Tables of SQL text; `source` has the options with which the rows were decoded."""
         self._catalog = Catalog()
-        self._plans: dict[tuple[Known, int, tuple[str, ...]], _Plan] = {}
+        self._readers = Readers(source)
+        self._plans: dict[tuple[Known, int, tuple[str, ...], Came], _Plan] = {}
         self._plan_bytes = 0
         self._contents = Memo(_worked_out)
         if sql:
@@ -117,8 +125,11 @@ class Schemas:
         except Exception:  # whatever hostile text brings about, the answer is to forget
             self._give_up(event, touched)
 
-    def complete(self, event: Event) -> None:
-        """Give a row event the key and the types of its table, and labels for numbers, in place.
+    def complete(self, event: Event) -> list[str] | None:
+        """Give a row event its table's key and types, and its values the form of their type.
+
+        In place, but with images of its own. Returns the columns whose values are none of their
+        type, which are left without it; None where the table is not known.
 
         >>> known = Schemas("CREATE TABLE t (id INT PRIMARY KEY, size ENUM('S','M'))")
         >>> event = Event("row", "insert", "d", "t", after={"id": "1", "size": "2"})
@@ -128,39 +139,61 @@ class Schemas:
         (('id',), {'id': '1', 'size': 'M'}, "enum('S','M')")
         """
         if event.kind != "row":
-            return
+            return None
         known = self._catalog.find(event.database, event.table)
         if known is None:
-            return
+            return None
         event.key = known.table.key
         before, after, own = event.before, event.after, event.types
         image = before if after is None else after
         if image is None:
-            return
+            return []
         names = tuple(image)
         if before is not None and image is not before and before.keys() != image.keys():
             names = tuple({**image, **before})
-        plan = self._plans.get((known, id(own), names))
+        how = came(event)
+        plan = self._plans.get((known, id(own), names, how))
         if plan is None or plan.own is not own:
-            plan = self._plan(known, own, names)
+            plan = self._plan(known, own, names, how, is_numbered(event))
         event.types = plan.types
-        if plan.labels and is_numbered(event):
-            # Copies, because the caller's event may be encoded again.
-            if after is not None:
-                event.after = _labelled(after, plan.labels)
-            if before is not None:
-                event.before = _labelled(before, plan.labels)
+        if not plan.columns:
+            return []
+        images = tuple(each for each in (before, after) if each is not None)
+        rows, wrong = converted(images, plan.columns)
+        if before is not None:
+            event.before = rows[0]
+        if after is not None:
+            event.after = rows[-1]
+        read = plan.read
+        if wrong:
+            event.types = _without(plan, own, wrong)
+            read = read.difference(wrong)
+        if read:
+            event.extra = without_hints(event.extra, read)
+        return wrong
 
-    def _plan(self, known: Known, own: Types | None, names: tuple[str, ...]) -> _Plan:
+    def _plan(
+        self, known: Known, own: Types | None, names: tuple[str, ...], how: Came, numbered: bool
+    ) -> _Plan:
         content = (known, names, None if own is None else tuple(own.items()))
-        plan = _Plan(own, *self._contents[content])
-        size = weight(content)
+        types, labels = self._contents[content]
+        labels = labels if numbered else ()
+        labelled = {name for name, _ in labels}
+        told = {n: t.mysql for n, t in (own or {}).items()}
+        there = set(names) - labelled
+        schema = {n: c.mysql for n, c in known.table.columns.items() if n in there}
+        found = [(n, self._readers.column(how, n, told.get(n), t)) for n, t in schema.items()]
+        columns = (*labels, *((name, convert) for name, convert in found if convert is not None))
+        hinted = {name for hint in how.hints if hint for name in name_list(hint)}
+        read = frozenset(name for name, _ in columns if told.get(name) is None and name in hinted)
+        plan = _Plan(own, types, columns, read)
+        size = weight((content, how))
         if size <= CACHED_KEY_BYTES:
             self._plan_bytes += size
             if self._plan_bytes > CACHED_BYTES:
                 self._plans.clear()
                 self._plan_bytes = size
-            self._plans[known, id(own), names] = plan
+            self._plans[known, id(own), names, how] = plan
         return plan
 
     def _read(self, sql: str) -> None:
@@ -182,7 +215,11 @@ class Schemas:
 
     def _follow(self, event: Event, touched: list[Name]) -> None:
         """Apply a DDL event's statements."""
-        sql = event.ddl or ""
+        if not self._run(event.ddl or "", event.database, touched) and event.op != "truncate":
+            raise Unreadable("there is no statement", 1)
+
+    def _run(self, sql: str, database: str | None, touched: list[Name]) -> bool:
+        """Apply statements; False if there is none."""
         self._catalog.steps = 0
         if len(sql) > MAX_DDL_LENGTH or sum(1 for _ in _WORD.finditer(sql)) > MAX_DDL_WORDS:
             raise Unreadable("the statement is too long", 1)
@@ -191,12 +228,11 @@ class Schemas:
             if not text.strip():
                 continue
             read = True
-            statement = Statement(text, line, event.database, touched)
+            statement = Statement(text, line, database, touched)
             run(self._catalog, statement)
             if statement.routine():
                 break
-        if not read and event.op != "truncate":
-            raise Unreadable("there is no statement", 1)
+        return read
 
     def _give_up(self, event: Event, touched: list[Name]) -> None:
         """Forget what a statement named; a definition beside the statement tells the table anew."""
@@ -204,6 +240,8 @@ class Schemas:
             self._catalog.remove_database(event.database, Absent.FORGOTTEN)
         for name in dict.fromkeys(touched):
             self._catalog.remove(name, Absent.FORGOTTEN)
+        if event.op != "drop" and self._learn_definitions(event):
+            return
         if event.table is None:
             return
         name = (event.database, event.table)
@@ -215,12 +253,26 @@ class Schemas:
             draft.set_key(tuple(n for n in event.key or () if n in told))
             self._catalog.put(name, Known(draft))
 
+    def _learn_definitions(self, event: Event) -> bool:
+        """Learn the tables that are defined beside a statement; False if there is none."""
+        format = load(event.format) if event.format in MODULES else None
+        if format is None or format.definitions is None:
+            return False
+        try:
+            sql = format.definitions(event)
+            self._run(sql, event.database, [])
+        except Exception:  # hostile text, as in `learn`
+            return False
+        return bool(sql)
 
-def _labelled(image: Image, labels: tuple[tuple[str, Convert], ...]) -> Image:
-    """A copy of a row with labels for numbers."""
-    row = image.copy()
-    for name, convert in labels:
-        value = row.get(name)
-        if value is not None:
-            row[name] = convert(value)
-    return row
+
+def _without(plan: _Plan, own: Types | None, wrong: list[str]) -> Types | None:
+    """The types without those of some columns, of which only the message's own word is left."""
+    types = dict(plan.types or {})
+    for name in wrong:
+        told = (own or {}).get(name)
+        if told is None:
+            del types[name]
+        else:
+            types[name] = told
+    return types or None

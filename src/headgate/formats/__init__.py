@@ -21,6 +21,20 @@ from headgate.options import CommonOptions, EncodeOptions, build, names, spelled
 Decode = Callable[["bytes | None", "bytes | None", "str | None"], list[Event]]
 """(key, value, topic) to events; raises DecodeError."""
 
+
+class Producer(NamedTuple):
+    """What of an event says how its values were written."""
+
+    format: str | None
+    dialect: str | None = None
+    op: str | None = None
+    connector: str | None = None
+
+
+ReadColumn = Callable[["str | None", str], "Callable[[Any], Any] | None"]
+"""(the type that the message told of a column, its type in the table) to what makes canonical text
+of a JSON value as it came. What it gives that is no text stays as it came; so does all for None."""
+
 Encode = Callable[[Event, "list[str]"], "list[Record]"]
 """(event, losses) to messages; appends the code of each value it cannot write (losses.VALUES)."""
 
@@ -95,6 +109,11 @@ class Format:
     """Options that give a value a meaning which the splicer's probes do not know."""
     reads_key: bool = True
     """Whether decoding looks at a message's key."""
+    definitions: Callable[[Event], str] | None = None
+    """What DDL's message tells of tables beside the statement, as CREATE TABLE statements."""
+    column_reader: Callable[[Producer, Any], ReadColumn] | None = None
+    """From producer and options: how values are read whose type the message does not tell; None
+    where messages tell all types."""
 
 
 def load(name: str) -> Format:
@@ -147,8 +166,9 @@ def decoder(spec: str = "auto", **options: Any) -> Decode:
     if schema is None:
         return decode
     from headgate.informed import informed
+    from headgate.schemas import Schemas
 
-    return informed(decode, schema)
+    return informed(decode, Schemas(schema, options))
 
 
 def share(options: Mapping[str, Any]) -> dict[str, Any]:

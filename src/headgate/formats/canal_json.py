@@ -7,6 +7,7 @@ Canal-compatible format. Where they differ from the wire: docs/formats/canal-jso
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from headgate import values
 from headgate.compression import COMPRESSIONS, decompressor, is_json
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Event, Types
-from headgate.formats import Decode, Format, Sniffed
+from headgate.formats import Decode, Format, Producer, ReadColumn, Sniffed
 from headgate.formats.encoders.canal_json import ENCODING
 from headgate.formats.parts import oms_values
 from headgate.formats.parts.oms_values import TypedConverters
@@ -128,6 +129,23 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
     if base == "timestamp":
         return to_utc
     return values.year if base == "year" else None
+
+
+def column_reader(producer: Producer, options: Options) -> ReadColumn:
+    """How values are read whose type is the schema's or the DDL's to tell."""
+    if producer.dialect == "oms":
+        return oms_values.column_reader(producer, options)
+    to_utc = values.utc(options.timezone)
+
+    def read(own: str | None, mysql: str) -> Callable[[Any], Any] | None:
+        # Labels for numbers are given to what has types and to what has none (schemas.py).
+        labelled = values.base_type(mysql) in ("enum", "set")
+        if own is not None or labelled or producer.dialect == "tencent":
+            return None
+        convert = text_converter(mysql, to_utc)
+        return convert and (lambda sent: convert(sent) if sent.__class__ is str else sent)
+
+    return read
 
 
 class Plan(msgspec.Struct):
@@ -472,5 +490,6 @@ FORMAT = Format(
     kinds="rows, DDL, statements, watermarks, heartbeats, XA markers",
     encoding=ENCODING,
     varying=("data", "old", "es", "ts", "id", "gtid", "_tidb.commitTs"),
+    column_reader=column_reader,
     reads_key=False,
 )

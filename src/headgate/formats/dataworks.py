@@ -18,6 +18,7 @@ from headgate.formats.parts.oms_values import (
     IMAGES,
     Bare,
     TypedConverters,
+    column_reader,
     converter,
     image_text,
     milliseconds,
@@ -283,4 +284,5 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, transaction markers, heartbeats",
     encoding=ENCODING,
+    column_reader=column_reader,
 )

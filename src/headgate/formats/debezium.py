@@ -21,10 +21,11 @@ from headgate.formats.parts.connect_columns import ValueOptions, Writer
 from headgate.formats.parts.connect_values import (
     MOST_PLANS,
     MOST_SCHEMA_BYTES,
+    column_reader,
     planner,
     with_datetimes,
 )
-from headgate.formats.parts.debezium_auxiliary import decode_auxiliary, shape
+from headgate.formats.parts.debezium_auxiliary import decode_auxiliary, definitions, shape
 from headgate.formats.parts.debezium_source import (
     MYSQL_LIKE,
     NO_SOURCE,
@@ -101,7 +102,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     extra_of = extras()
     read = make_reader()
     take_unavailable = make_take(options.unavailable_value_placeholder)
-    lean = options.lean
+    lean = options.lean and options.schema is None  # what tells how values came is needed then
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
@@ -428,4 +429,6 @@ FORMAT = Format(
         *(f"source.{name}" for name in ("ts_ms", "ts_us", "ts_ns", "pos", "row", "gtid", "thread")),
         "source.commit_ts",
     ),
+    definitions=definitions,
+    column_reader=column_reader,
 )

@@ -17,7 +17,7 @@ from headgate.event import Event, qualified
 from headgate.formats import Decode, Format, Sniffed, debezium
 from headgate.formats.encoders.debezium_smt import ENCODING
 from headgate.formats.parts.connect_columns import ValueOptions
-from headgate.formats.parts.connect_values import planner
+from headgate.formats.parts.connect_values import column_reader, planner
 from headgate.formats.parts.debezium_auxiliary import shape
 from headgate.formats.parts.debezium_source import (
     WRAPPER,
@@ -316,4 +316,5 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, tombstones, and what the transform lets pass",
     encoding=ENCODING,
+    column_reader=column_reader,
 )

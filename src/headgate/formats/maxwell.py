@@ -27,6 +27,8 @@ from headgate.formats.parts.maxwell_values import (
     Plan,
     apply,
     as_text,
+    column_reader,
+    is_local,
     planner,
     read_typed,
 )
@@ -136,8 +138,8 @@ MEMBERS = {field.encode_name for field in msgspec.structs.fields(Wire)}
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
-    plan_of = planner(options.columns, options.schema)
-    lean = options.lean
+    plan_of = planner(options.columns)
+    lean = options.lean and options.schema is None  # what tells how values came is needed then
     to_utc = values.utc(options.timezone)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
@@ -335,15 +337,16 @@ def place(
     if plan is None:
         as_text(data, old, value, extra, NO_COLUMNS)
     else:
+        event.types = plan.types
         images = (data,) if old is None else (data, old)
         for image in images:
             read_typed(image, plan)
         # Maxwell has JSON as a value of its own, the others as text.
         embedded = plan.documents if event.dialect == "maxwell" else NO_COLUMNS
         as_text(data, old, value, extra, embedded)
-        is_local = event.op == "snapshot" or event.dialect == "ticdc"
+        zone = to_utc if is_local(event.dialect, event.op) else None
         for image in images:
-            apply(image, plan, to_utc if is_local else None)
+            apply(image, plan, zone)
     if event.op == "delete":
         event.before = data
     else:
@@ -479,4 +482,5 @@ FORMAT = Format(
     kinds="rows, DDL, heartbeats, bootstrap markers",
     encoding=ENCODING,
     varying=("data", "old", "ts", "xid", "xoffset", "position", "gtid", "thread_id"),
+    column_reader=column_reader,
 )

@@ -20,6 +20,7 @@ from headgate.formats.parts.oms_values import (
     IMAGES,
     Bare,
     TypedConverters,
+    column_reader,
     converter,
     ddl_op,
     image_text,
@@ -318,4 +319,5 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, heartbeats",
     encoding=ENCODING,
+    column_reader=column_reader,
 )

@@ -18,7 +18,14 @@ from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.encoders.shareplex import ENCODING
-from headgate.formats.parts.oms_values import Bare, ddl_op, image_text, sequence, unknown
+from headgate.formats.parts.oms_values import (
+    Bare,
+    column_reader,
+    ddl_op,
+    image_text,
+    sequence,
+    unknown,
+)
 from headgate.options import CommonOptions
 from headgate.strict_json import Int64, Raw, parse, reader
 from headgate.values import EPOCH
@@ -225,4 +232,5 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, heartbeats",
     encoding=ENCODING,
+    column_reader=column_reader,
 )

@@ -62,9 +62,11 @@ class Converter:
         target: str,
         target_options: Mapping[str, Any],
     ) -> None:
-        self.told = (format, dict(options), target, dict(target_options))
-        self.decode = decoder(format, **options)
-        self.encoder = Encoder(target, **target_options)
+        # The encoder follows the schema as DDL changes it; a decoder would stay with its beginning.
+        reading = {name: value for name, value in options.items() if name != "schema"}
+        self.told = (format, reading, target, dict(target_options))
+        self.decode = decoder(format, **reading)
+        self.encoder = Encoder(target, reading, **target_options)
         self.most = most_bytes_of(options)
         self.taught: list[Event] = []
         self.since_taught = 0
@@ -118,7 +120,7 @@ class Converter:
         from headgate.splice.splicer import Splicer
 
         format, options, target, target_options = self.told
-        encoder = Encoder(target, **target_options)
+        encoder = Encoder(target, options, **target_options)
         for event in self.taught:
             encoder.learn(event)
         ask = asking(decoder(format, **options), encoder, self.most)

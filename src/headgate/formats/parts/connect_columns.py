@@ -131,25 +131,14 @@ def for_table(
 ToldColumns = Callable[["str | None", "str | None"], dict[str, str]]
 
 
-def told_columns(columns: str | None, schema: str | None) -> ToldColumns | None:
-    """A function from a table to its columns' types, as the options `columns` and `schema` tell.
+def told_columns(columns: str | None) -> ToldColumns | None:
+    """A function from a table to its columns' types, as the option `columns` tells them.
 
-    >>> told_columns("note TEXT", "CREATE TABLE shop.t (id INT)")("shop", "t")
+    >>> told_columns("note TEXT, shop.t.id INT")("shop", "t")
     {'note': 'text', 'id': 'int'}
     """
     own = declared(columns)
-    if schema is None:
-        return (lambda database, table: for_table(own, database, table)) if own else None
-    from headgate.schemas import Schemas  # which uses this module
-
-    schemas = Schemas(schema)
-
-    def told(database: str | None, table: str | None) -> dict[str, str]:
-        found = schemas.table(database, table)
-        types = {} if found is None else {n: c.mysql for n, c in found.columns.items()}
-        return for_table(own, database, table) | types
-
-    return told
+    return (lambda database, table: for_table(own, database, table)) if own else None
 
 
 def precision(mysql_type: str) -> tuple[int | None, int]:

@@ -9,6 +9,7 @@ import msgspec
 
 from headgate.errors import DecodeError, shown
 from headgate.event import ColumnType, Types
+from headgate.formats import Producer, ReadColumn
 from headgate.formats.parts.connect_columns import (
     Told,
     ValueOptions,
@@ -35,8 +36,9 @@ from headgate.formats.parts.connect_times import (
     date_text,
     zoned,
 )
+from headgate.formats.parts.debezium_source import TICDC
 from headgate.limits import MAX_PLAIN_EXPONENT
-from headgate.strict_json import parse, reader
+from headgate.strict_json import Number, parse, reader
 
 Converters = list[tuple[str, Convert]]
 
@@ -306,6 +308,39 @@ def propagated(field: Field, told: str | None) -> Field:
     return msgspec.structs.replace(field, parameters={**(field.parameters or {}), **parameters})
 
 
+PLAIN_WIRES = {mysql: wire for wire, mysql in WIRE_TYPES.items() if mysql not in ("blob", "json")}
+"""By the type that stands for it where nothing else is told: a field's plain type."""
+_FROM_TEXT: dict[str, Callable[[str], Any]] = dict.fromkeys(
+    ("int8", "int16", "int32", "int64"), int
+)
+_FROM_TEXT |= {"boolean": lambda text: text == "1", "float64": Number, "float": Number}
+
+
+def column_reader(producer: Producer, options: ValueOptions) -> ReadColumn:
+    """How values of Debezium are read whose type is the schema's or the DDL's to tell.
+
+    A schema block may tell no more than a field's plain type; the value is then as it was sent.
+
+    >>> read = column_reader(Producer("debezium", "debezium"), ValueOptions())
+    >>> read(None, "decimal(9,2)")("AxY="), read("bigint", "bigint unsigned")("-1")
+    ('7.90', '18446744073709551615')
+    """
+    oms = producer.dialect not in (None, "debezium")
+    writer: Writer = "oms" if oms else "ticdc" if producer.connector == TICDC else "debezium"
+
+    def read(own: str | None, mysql: str) -> Convert | None:
+        if own is None:
+            return converter(Told(mysql, None, writer), options)
+        wire = PLAIN_WIRES.get(own)
+        found = converter(Told(mysql, wire, writer), options) if wire else None
+        if found is None or wire not in _FROM_TEXT:
+            return found
+        sent = _FROM_TEXT[wire]
+        return lambda text: found(sent(text))
+
+    return read
+
+
 def row_fields(schema: Field) -> list[Field]:
     """The columns' fields: those of `after` or `before` in an envelope, else the schema's own."""
     own = schema.fields or []
@@ -357,8 +392,8 @@ def planner(
     options: ValueOptions, column: Callable[[str], bool] = is_column
 ) -> Callable[[bytes, Writer, str | None, str | None], Plan]:
     """A function from (schema bytes, writer, database, table) to the plan, made once for each."""
-    columns = told_columns(options.columns, options.schema)
-    by_table = options.schema is not None or "." in (options.columns or "")
+    columns = told_columns(options.columns)
+    by_table = "." in (options.columns or "")
     plans: dict[tuple[bytes, Writer, str | None, str | None], Plan] = {}
 
     def plan(schema: bytes, writer: Writer, database: str | None, table: str | None) -> Plan:

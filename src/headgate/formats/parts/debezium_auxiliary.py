@@ -42,6 +42,33 @@ class TableChange(msgspec.Struct, gc=False):
     id: str | None = None
 
 
+class Column(msgspec.Struct, gc=False):
+    """One column of a table's definition."""
+
+    name: str
+    typeName: str
+    charsetName: str | None = None
+    length: int | None = None
+    scale: int | None = None
+    optional: bool = True
+    generated: bool = False
+    enumValues: list[str] | None = None
+
+
+class Definition(msgspec.Struct, gc=False):
+    """A table after a schema change."""
+
+    columns: list[Column]
+    primaryKeyColumnNames: list[str] = []
+
+
+class Defined(msgspec.Struct, gc=False):
+    """One table of a schema change, with its columns; none if it was dropped."""
+
+    id: str
+    table: Definition | None = None
+
+
 class SchemaChange(Times, gc=False):
     """A message of the topic `<prefix>`."""
 
@@ -72,6 +99,7 @@ class Notification(msgspec.Struct, gc=False):
 
 _schema_change = reader(SchemaChange)
 _table_changes = reader(list[TableChange] | None)
+_defined = reader(list[Defined])
 _boundary = reader(Boundary)
 _heartbeat = reader(Times)
 _notification = reader(Notification)
@@ -153,6 +181,51 @@ def table_names(id: str) -> list[str]:
         names.append(match[1].replace('""', '"'))
         at = match.end()
     return names
+
+
+def definitions(event: Event) -> str:
+    """The tables that a schema change tells beside its statement, as CREATE TABLE statements.
+
+    >>> column = '{"name":"e","typeName":"ENUM","length":1,"enumValues":["\'a\'","\'b\'"]}'
+    >>> told = f'[{{"id":"\\"d\\".\\"t\\"","table":{{"columns":[{column}]}}}}]'
+    >>> definitions(Event("ddl", extra={"tableChanges": told}))
+    "CREATE TABLE `d`.`t` (`e` ENUM('a','b'))"
+    """
+    told = (event.extra or {}).get("tableChanges")
+    if told is None:
+        return ""
+    statements = []
+    for each in parse(_defined, told.encode()):
+        names = list(map(quoted, table_names(each.id)))
+        # With three names it is no table of MySQL; a renamed table has its two names here.
+        if each.table is not None and len(names) == 2 and '","' not in each.id:
+            parts = list(map(column_text, each.table.columns))
+            key = ", ".join(map(quoted, each.table.primaryKeyColumnNames))
+            parts += [f"PRIMARY KEY ({key})"] if key else []
+            statements.append(f"CREATE TABLE {'.'.join(names)} ({', '.join(parts)})")
+    return ";\n".join(statements)
+
+
+def column_text(column: Column) -> str:
+    """A column as CREATE TABLE has it.
+
+    >>> column_text(Column("n", "BIGINT UNSIGNED", length=20, optional=False))
+    '`n` BIGINT(20) UNSIGNED NOT NULL'
+    """
+    base, space, rest = column.typeName.partition(" ")
+    numbers = [n for n in (column.length, column.scale) if n is not None and n >= 0]
+    parameters = column.enumValues or numbers
+    if parameters:
+        base += f"({','.join(map(str, parameters))})"
+    charset = f" CHARACTER SET {column.charsetName}" if column.charsetName else ""
+    generated = " AS (NULL)" if column.generated else ""
+    nullable = "" if column.optional else " NOT NULL"
+    return f"{quoted(column.name)} {base}{space}{rest}{charset}{generated}{nullable}"
+
+
+def quoted(name: str) -> str:
+    """A name in backquotes."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _beat(event: Event, key: bytes | None, payload: bytes) -> None:

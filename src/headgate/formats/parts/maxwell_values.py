@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import msgspec
 
 from headgate import values
-from headgate.event import Event
+from headgate.errors import DecodeError
+from headgate.event import ColumnType, Event, Types
+from headgate.formats import Producer, ReadColumn
 from headgate.formats.parts.connect_columns import DECIMALS, told_columns
+from headgate.options import CommonOptions
 from headgate.strict_json import Raw, parse, reader
 from headgate.values import Convert
 
@@ -27,6 +31,7 @@ class RawRows(msgspec.Struct, gc=False):
 class Plan(msgspec.Struct):
     """What the option `columns` means for one table."""
 
+    types: Types | None
     sets: list[str]
     documents: frozenset[str]
     bits: list[str]
@@ -36,22 +41,26 @@ class Plan(msgspec.Struct):
 
 
 _raw_rows = reader(RawRows)
+_json = msgspec.json.encode
+_DIGITS = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 
 
-def planner(columns: str | None, schema: str | None) -> Callable[[Event], Plan] | None:
+def planner(columns: str | None) -> Callable[[Event], Plan] | None:
     """A function that finds the plan of an event's table; None where no option tells types."""
-    told = told_columns(columns, schema)
+    told = told_columns(columns)
     if told is None:
         return None
 
     @lru_cache(maxsize=4096)
     def plan(database: str | None, table: str | None) -> Plan:
-        bases = {n: values.base_type(t) for n, t in told(database, table).items()}
+        columns = told(database, table)
+        bases = {n: values.base_type(t) for n, t in columns.items()}
 
         def names(*wanted: str) -> list[str]:
             return [column for column, base in bases.items() if base in wanted]
 
         return Plan(
+            {n: ColumnType(t) for n, t in columns.items()} or None,
             names("set"),
             frozenset(names("json")),
             names("bit"),
@@ -118,11 +127,71 @@ def read_typed(image: dict[str, Any], plan: Plan) -> None:
     for name in plan.bits:
         sent = image.get(name)
         if sent.__class__ is str:
-            image[name] = values.big_endian_bits(values.base64_bytes(str(sent)))
+            image[name] = bits(sent)
     for name in plan.sets:
         sent = image.get(name)
-        if sent.__class__ is list and all(label.__class__ is str for label in sent):
-            image[name] = ",".join(sent)
+        if sent.__class__ is list:
+            image[name] = labels(sent)
+
+
+def bits(sent: Any) -> Any:
+    """BIT from base64 of its bytes; digits are it already."""
+    return values.big_endian_bits(values.base64_bytes(sent)) if sent.__class__ is str else sent
+
+
+def labels(sent: Any) -> Any:
+    """SET from an array of its labels; OMS has them joined.
+
+    >>> labels(["r", "g"]), labels([]), labels("r,g")
+    ('r,g', '', 'r,g')
+    """
+    if sent.__class__ is list and all(label.__class__ is str for label in sent):
+        return ",".join(sent)
+    return sent
+
+
+def document(sent: Any) -> Any:
+    """JSON's text of a document that is text, true or false; others are their own text.
+
+    >>> document("123"), document(True), document(123)
+    ('"123"', 'true', 123)
+    """
+    return _json(sent).decode() if sent.__class__ in (str, bool) else sent
+
+
+def digits(sent: Any) -> Any:
+    """DECIMAL in plain notation.
+
+    >>> digits("1E-3"), digits("1.10")
+    ('0.001', '1.10')
+    """
+    if sent.__class__ is int:
+        return sent
+    if not isinstance(sent, str) or not _DIGITS.fullmatch(text := values.plain(sent)):
+        raise DecodeError("invalid-value", "a decimal is no number", "check the table's schema")
+    return str(text)
+
+
+def column_reader(producer: Producer, options: CommonOptions) -> ReadColumn:
+    """How values are read whose type is the schema's or the DDL's to tell.
+
+    >>> read = column_reader(Producer("maxwell", "maxwell", "insert"), CommonOptions())
+    >>> read(None, "set('r','g')")(["r", "g"]), read(None, "json")("123")
+    ('r,g', '"123"')
+    """
+    found = {"bit": bits, "set": labels, "year": lambda sent: values.year(str(sent))}
+    found |= dict.fromkeys(DECIMALS, digits)
+    to_utc = values.utc(options.timezone)
+    if to_utc and is_local(producer.dialect, producer.op):
+        found["timestamp"] = to_utc
+    if producer.dialect == "maxwell":  # the others have JSON as text
+        found["json"] = document
+    return lambda own, mysql: found.get(values.base_type(mysql)) if own is None else None
+
+
+def is_local(dialect: str | None, op: str | None) -> bool:
+    """Whether TIMESTAMP comes in local time."""
+    return op == "snapshot" or dialect == "ticdc"
 
 
 def apply(image: dict[str, Any], plan: Plan, to_utc: Convert | None) -> None:

@@ -17,6 +17,7 @@ import msgspec
 from headgate import values
 from headgate.errors import DecodeError, shown
 from headgate.event import Event, Image, Types
+from headgate.formats import Producer, ReadColumn
 from headgate.mysql_types import parse_type
 from headgate.strict_json import Number, Raw
 
@@ -52,6 +53,11 @@ def converter(mysql_type: str) -> TypedConvert | None:
     ('2020-11-24 16:01:02.012345', '5', 5)
     """
     return CONVERTERS.get(values.base_type(mysql_type))
+
+
+def column_reader(producer: Producer, options: object) -> ReadColumn:
+    """How OMS's values are read whose type is the schema's or the DDL's to tell."""
+    return lambda own, mysql: converter(mysql) if own is None else None
 
 
 def epoch_seconds(value: str) -> str:
