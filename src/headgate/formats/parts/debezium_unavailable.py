@@ -1,22 +1,41 @@
 """Debezium's placeholder for a value that the source's log did not hold.
 
 PostgreSQL leaves out large values that an update did not change, MySQL BLOB and TEXT with
-`binlog_row_image=NOBLOB`. Such a column is not in the event's image; `extra["unavailable"]` has its
+`binlog_row_image=NOBLOB` (its connector says so from 3.7 on; before, text that is the same as the
+placeholder is just text). Such a column is not in the event's image; `extra["unavailable"]` has its
 name and the placeholder as it was sent, so that Debezium's formats can write it again.
 """
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 PLACEHOLDER = "__debezium_unavailable_value"
+MAY_LACK = ("update", "delete")
+"""Of other rows the log holds everything."""
+MYSQL = ("mysql", "mariadb")
+MYSQL_SINCE = (3, 7)
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})")
 _json = msgspec.json.encode
 
 Take = Callable[[bytes, "dict[str, Any] | None", "dict[str, Any] | None"], "str | None"]
+
+
+@lru_cache(maxsize=100)
+def may_lack(connector: str | None, version: str | None) -> bool:
+    """Whether a connector writes placeholders.
+
+    >>> may_lack("postgresql", "2.5.0.Final"), may_lack("mysql", "3.5.0.Final")
+    (True, False)
+    """
+    told = _VERSION.match(version or "")
+    return connector not in MYSQL or told is None or tuple(map(int, told.groups())) >= MYSQL_SINCE
 
 
 def make_take(placeholder: str | None) -> Take:
