@@ -14,10 +14,12 @@ from headgate.pipeline.job import Ddl, Filter, Route, Tables
 from headgate.pipeline.lane import table_name
 from headgate.pipeline.load import load_job
 from headgate.pipeline.selection import Selection, _Rules
+from headgate.schemas import Schemas
 from headgate.spark import table_of
 from headgate.typed import changes
 
 ALL = Tables()
+COLUMNS = "shop.public.orders.d DATE"
 REPRO = Path(__file__).parent / "repro"
 SPECS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
 
@@ -281,3 +283,36 @@ def test_rows_of_two_schemas_are_no_one_table() -> None:
     assert ["1"] == ids("public.orders") == ids("shop.public.orders")
     assert ["7"] == ids("shop.orders")
     assert ["1", "99", "7"] == ids("orders")
+
+
+# Schema files
+
+
+@pytest.mark.parametrize("name", ["shop.public.orders", "public.orders", "orders"])
+def test_a_schema_file_names_tables_in_schemas(name: str) -> None:
+    known = Schemas(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY)")
+    public, archive, plain = row("public", key=None), row("archive", key=None), row(None, key=None)
+    for event in (public, archive, plain):
+        known.complete(event)
+
+    assert ("id",) == public.key
+    assert ("id",) * (name == "orders") == (archive.key or ())
+    assert ("id",) * (name == "orders") == (plain.key or ())
+
+
+def test_a_changed_table_of_a_schema_is_forgotten_and_its_neighbours_stay() -> None:
+    sql = "CREATE TABLE {} (id INT PRIMARY KEY)"
+    for name in ("shop.public.orders", "public.orders", "orders"):
+        known = Schemas(sql.format(name) + ";" + sql.format("archive.orders"))
+        known.learn(Event("ddl", "create", "shop", "orders", schema="public", ddl="CREATE …"))
+        assert known.table("shop", "orders", "public") is not None
+        known.learn(Event("ddl", "alter", "shop", "orders", schema="public", ddl="ALTER …"))
+
+        assert known.table("shop", "orders", "public") is None
+        assert known.table("shop", "orders", "archive") is not None
+
+
+def test_columns_are_declared_for_a_table_in_a_schema() -> None:
+    told = {e.schema: e.after or {} for e in decoded("pg2schemas", columns=COLUMNS)}
+
+    assert ("2024-05-01", "19844") == (told["public"]["d"], told["archive"]["d"])

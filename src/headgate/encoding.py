@@ -149,7 +149,7 @@ class Encoder:
                 event = msgspec.structs.replace(event)
                 untyped = self.schemas.complete(event)
                 types = event.types
-            elif self.schemas.table(event.database, event.table) is not None:
+            elif self.schemas.table(event.database, event.table, event.schema) is not None:
                 untyped = ()
         if untyped is not None:
             lost = [code for code in lost if code not in IN_A_SCHEMA]

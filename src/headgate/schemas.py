@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from headgate import values
 from headgate.column_values import Came, Columns, Readers, came, converted, without_hints
 from headgate.errors import UsageError
-from headgate.event import ColumnType, Event, Types
+from headgate.event import ColumnType, Event, Types, qualified
 from headgate.formats import MODULES, load
 from headgate.formats.encoders.common import is_numbered, name_list
 from headgate.limits import CACHED_BYTES, CACHED_KEY_BYTES
@@ -101,13 +101,15 @@ class Schemas:
             self._read(sql)
         self._catalog.end_file(MAX_LEARNT_BYTES)
 
-    def table(self, database: str | None, table: str | None) -> Table | None:
+    def table(
+        self, database: str | None, table: str | None, schema: str | None = None
+    ) -> Table | None:
         """A table, if it is known. Without a database, the one table of that name.
 
         >>> Schemas("CREATE TABLE t (id INT)").table("any", "t").key
         ()
         """
-        known = self._catalog.find(database, table)
+        known = self._catalog.find(database, table, schema)
         return None if known is None else known.table
 
     def learn(self, event: Event) -> None:
@@ -118,6 +120,9 @@ class Schemas:
         >>> known.table("shop", "t")
         """
         if event.kind != "ddl":
+            return
+        if event.schema is not None:
+            self._forget_in_schema(event)
             return
         touched: list[Name] = []
         try:
@@ -140,7 +145,7 @@ class Schemas:
         """
         if event.kind != "row":
             return None
-        known = self._catalog.find(event.database, event.table)
+        known = self._catalog.find(event.database, event.table, event.schema)
         if known is None:
             return None
         event.key = known.table.key
@@ -233,6 +238,13 @@ class Schemas:
             if statement.routine():
                 break
         return read
+
+    def _forget_in_schema(self, event: Event) -> None:
+        """Databases with schemas do not speak MySQL: a table that is changed is not known."""
+        if event.table is not None and event.op != "create":
+            name = qualified(event.schema, event.table) or event.table
+            self._catalog.remove((event.database, name), Absent.FORGOTTEN)
+            self._catalog.remove((event.schema, event.table), Absent.FORGOTTEN)
 
     def _give_up(self, event: Event, touched: list[Name]) -> None:
         """Forget what a statement named; a definition beside the statement tells the table anew."""

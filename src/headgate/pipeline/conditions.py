@@ -435,7 +435,7 @@ class _Looker:
         """The types of a condition's columns in an event's table."""
         found = self.signatures[rule](event.types)
         if UNTYPED in found:
-            table = self.schemas.table(event.database, event.table)
+            table = self.schemas.table(event.database, event.table, event.schema)
             if table is not None:
                 return signature(self.conditions[rule], {**table.types, **(event.types or {})})
         return found

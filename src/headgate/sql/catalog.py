@@ -13,7 +13,7 @@ from headgate.sql.tables import Table
 from headgate.sql.words import Unreadable
 
 Name = tuple[str | None, str]
-"""A table's database and name."""
+"""A table's database and name; of a table in a schema, the name is `schema.table`."""
 
 
 class Absent(Enum):
@@ -58,8 +58,17 @@ class Catalog:
 
     # Lookups
 
-    def find(self, database: str | None, table: str | None) -> Known | None:
-        """A table, if it is known. Without a database, the one table of that name."""
+    def find(
+        self, database: str | None, table: str | None, schema: str | None = None
+    ) -> Known | None:
+        """A table, if it is known. Without a database, the one table of that name.
+
+        One in a schema is known by all its names, as `schema.table`, or by its bare name.
+        """
+        if schema is not None and table is not None:
+            found = self.tables.get(f"{schema}.{table}", {}).get(database)
+            found = found or self.entry((schema, table))
+            return found if isinstance(found, Known) else None
         homes = self.tables.get(table)  # type: ignore[arg-type]  # None is no table's name
         if homes is None:
             return None

@@ -50,6 +50,8 @@ class Statement:
         name, database = cursor.name("a table name"), self.database
         if cursor.take("."):
             database, name = name, cursor.name("a table name")
+        if cursor.take("."):  # PostgreSQL, Oracle and others have schemas in databases
+            name = f"{name}.{cursor.name('a table name')}"
         self.touched.append((database, name))
         return database, name
 

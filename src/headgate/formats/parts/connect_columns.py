@@ -28,7 +28,7 @@ from headgate.options import CommonOptions, option
 
 MOST_DECIMAL_BYTES = 1024
 _DECIMAL_TEXT = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_COLUMN = re.compile(r"((?:`[^`]+`|[^\s`.]+)(?:\.(?:`[^`]+`|[^\s`.]+)){0,2})\s+(\S.*)", re.DOTALL)
+_COLUMN = re.compile(r"((?:`[^`]+`|[^\s`.]+)(?:\.(?:`[^`]+`|[^\s`.]+)){0,3})\s+(\S.*)", re.DOTALL)
 _SPLIT = re.compile(r",(?=(?:[^']*'[^']*')*[^']*$)(?![^(]*\))")
 _LENGTH = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
@@ -93,6 +93,8 @@ class Told(NamedTuple):
 
 def declared(columns: str | None) -> dict[str, str]:
     """Types by column name, or by database.table.column, from the option `columns`.
+
+    Of a table in a schema it is database.schema.table.column.
 
     >>> declared("price DECIMAL(9,2), shop.t.state ENUM('a','b')")
     {'price': 'decimal(9,2)', 'shop.t.state': "enum('a','b')"}
