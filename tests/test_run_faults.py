@@ -7,22 +7,26 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from kafka_broker import Broker
 from messages import canal
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from test_run import Bench
 from test_run_kafka import once, uri, wait_for
 
-from headgate.errors import UsageError
+from headgate.errors import SpliceError, UsageError
+from headgate.pipeline import engine as engine_module
 from headgate.pipeline.engine import Engine
+from headgate.pipeline.lane import Tally
 from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.load import job_of
 from headgate.pipeline.run import Lag
 from headgate.pipeline.sinks import Batch, FileWriter
 from headgate.pipeline.sources import Range
+from headgate.pipeline.status import read as read_status
 from headgate.pipeline.storage import Storage
 
 
@@ -148,3 +152,25 @@ def test_a_topic_that_was_made_anew_is_refused(
     with pytest.raises(UsageError, match="deleted and made again"):
         engine.write(Batch(9, Range({topic: {"0": (3, 5)}}), lambda: None), [], [])
     engine.close()
+
+
+def test_a_job_stops_where_splicing_and_the_codecs_disagree(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, spark)
+    bench.put("a.jsonl", row(1))
+    told = engine_module.tallies_of
+
+    def wrong(work: DataFrame) -> list[Tally]:
+        return [msgspec.structs.replace(tally, splice_wrong=True) for tally in told(work)]
+
+    monkeypatch.setattr(engine_module, "tallies_of", wrong)
+    with pytest.raises(SpliceError, match="splice=false"):
+        bench.run("maxwell")
+    assert [] == bench.messages()
+    status = read_status(str(tmp_path / "state"))
+    assert ("failed", 1) == (status.state, status.splice_mismatches)
+    monkeypatch.undo()
+
+    assert 1 == bench.run("maxwell&splice=false").splice_mismatches
+    assert ["1"] == bench.ids()

@@ -190,3 +190,17 @@ def test_a_change_beyond_the_clock_says_no_time(tmp_path: Path) -> None:
     messages = [change(n, es=9_000_000_000_000 if n == 3 else TIME + n) for n in range(40)]
     _, tally = both(tmp_path, [batch(messages)], KAFKA)
     assert (TIME + 39) * 1000 == tally.newest
+
+
+def test_a_disagreement_is_a_fact_of_the_pass_not_an_exception(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = job(tmp_path, KAFKA, splice=True)
+    _, tally = passed(told, tmp_path, batch([change(n) for n in range(50)]))
+    assert not tally.splice_wrong
+    monkeypatch.setattr(splicer, "agree", lambda *_: False)
+    for _ in range(2):  # no pass of this process takes the short cut again
+        messages, tally = passed(told, tmp_path, batch([change(n) for n in range(50)]))
+        assert (50, True) == (len(messages), tally.splice_wrong)
+        monkeypatch.undo()
+        monkeypatch.setattr(convert, "WARM", 0)

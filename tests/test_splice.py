@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,7 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.arrow import decode_columns
+from headgate.cli import main
 from headgate.encoding import Encoder
+from headgate.errors import SpliceError
 from headgate.event import ColumnType, Event
 from headgate.formats import decoder
 from headgate.limits import MAX_MESSAGE_BYTES
@@ -532,20 +535,34 @@ def test_a_placeholder_for_no_value_is_not_spliced(options: Any) -> None:
     assert all(any(text in value for _, value in odd) for text in texts)
 
 
-def test_disagreement_is_noticed_and_the_codecs_are_right(caplog: pytest.LogCaptureFixture) -> None:
+def test_disagreement_ends_the_work() -> None:
     both = Both("canal-json", "debezium", **BARE)
     assert both.check(keyless(usual())) == 1
     assert both.converter.splicer is not None
     program = both.converter.splicer.program
     program.literals = program.literals.replace(b'"op":"c"', b'"op":"r"')
     program.build()
-    with caplog.at_level(logging.ERROR, "headgate.splice"):
-        both.check(keyless(usual()))
+    for _ in range(2):  # for good
+        with pytest.raises(SpliceError, match=r"splice-mismatch: .* splice=false"):
+            both.check(keyless(usual()))
 
-    assert [*range(12)] == both.left
-    assert 1 == caplog.text.count("splicing and the codecs disagree")
-    both.check(keyless(usual()))
-    assert [*range(12)] == both.left  # for good
+
+def test_the_command_line_tells_of_a_disagreement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(self: Converter, batch: object) -> None:
+        raise SpliceError
+
+    monkeypatch.setattr(Converter, "spliced", wrong)
+    (tmp_path / "in.jsonl").write_bytes(canal())
+    told = [str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), "--to", "maxwell"]
+    monkeypatch.setattr(sys, "argv", ["headgate", "convert", *told])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert 1 == ended.value.code
+    assert "headgate: splice-mismatch: " in capfd.readouterr().err
 
 
 def test_an_operation_gets_values_of_its_form_only() -> None:

@@ -20,7 +20,7 @@ from msgspec.json import encode as encode_json
 from headgate import __version__
 from headgate.arrow import EVENT_SCHEMA
 from headgate.encoding import Encoder, losses
-from headgate.errors import UsageError
+from headgate.errors import HeadgateError, UsageError
 from headgate.files import STDIN, Split, expand
 from headgate.formats import MODULES, decoder, describe_options, load
 from headgate.jobs import (
@@ -60,13 +60,19 @@ for command in (commands.run, commands.check, commands.status, commands.dead_let
 
 
 def main() -> None:
-    """Run the command line; a wrong call or path ends with 2, a closed pipe ends quietly."""
+    """Run the command line.
+
+    A wrong call or path ends with 2, work that failed with 1, a closed pipe quietly.
+    """
     try:
         sys.exit(cli(standalone_mode=False) or 0)
     except (UsageError, click.UsageError) as error:
         text = error.format_message() if isinstance(error, click.UsageError) else str(error)
         click.echo(f"headgate: {text}", err=True)
         sys.exit(2)
+    except HeadgateError as error:
+        click.echo(f"headgate: {error}", err=True)
+        sys.exit(1)
     except click.exceptions.Abort:
         sys.exit(130)
     except BrokenPipeError:

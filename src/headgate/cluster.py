@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate.errors import UsageError
+from headgate.errors import HeadgateError, SpliceError, UsageError
 from headgate.files import MOST_SPLIT, STDIN, Split, splits
 from headgate.jobs import CONVERTED_SCHEMA, DEAD_SCHEMA, decoded
 from headgate.session import session
@@ -169,7 +169,9 @@ def parts_of(files: list[str], slots: int = 1, most: int = MOST_SPLIT) -> list[P
     return [(at, split) for at, file in enumerate(files) for split in splits(file, slots, most)]
 
 
-def refused(error: PythonException) -> UsageError:
-    """What a worker could not read, without its stack."""
+def refused(error: PythonException) -> HeadgateError:
+    """What a worker could not read, or did not trust, without its stack."""
     last = str(error).strip().splitlines()[-1]
+    if f"{SpliceError.__name__}: " in last:
+        return SpliceError()
     return UsageError(last.rpartition("Error: ")[2] or last)

@@ -27,6 +27,19 @@ class StorageError(HeadgateError):
     """A file cannot be read or written: a full disk, no permission, no answer. Exit code 1."""
 
 
+class SpliceError(HeadgateError):
+    """Splicing and the codecs disagree: what was spliced cannot be trusted. Exit code 1."""
+
+    code = "splice-mismatch"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{self.code}: splicing and the codecs disagree about a message, so that what was "
+            "spliced is not to be trusted; do it again with splice=false as an option of every "
+            "target, and please report this with an example of the messages"
+        )
+
+
 class DecodeError(HeadgateError):
     """One message cannot be decoded. `code` is stable; the text says what is wrong and what to try.
 

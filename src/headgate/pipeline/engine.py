@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate import filesystem
 from headgate.encoding import Encoder
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, SpliceError
 from headgate.event import Event, Record
 from headgate.formats import load
 from headgate.options import names
@@ -180,6 +180,8 @@ class Engine:
             work = self.passed(messages, knowledge)
             try:
                 tallies = tallies_of(work)
+                if any(tally.splice_wrong for tally in tallies):
+                    raise SpliceError
                 more = self.more(knowledge, tallies)
             except BaseException:
                 release(work)

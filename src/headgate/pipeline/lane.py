@@ -101,6 +101,8 @@ class Tally(msgspec.Struct):
     """Whether any message has more headers than its id."""
     signatures: list[tuple[int, str]] = []
     """Types of a row condition's columns that the pass had no expression for."""
+    splice_wrong: bool = False
+    """Whether splicing and the codecs disagree: nothing of the batch may be written."""
     long: bool = False
     """Whether messages came without their contents (lots.py): the pass is of no use."""
 
@@ -305,6 +307,7 @@ class LanePass:
             for code in codes:
                 add_counts(tally.losses, {code: n})
         tally.topics, tally.steps = list(map(sorted, self.topics)), sorted(self.steps)
+        tally.splice_wrong = self.worker.short_cut.wrong
         tally.dropped_key, tally.newest = self.dropped_key, self.newest or None
         tally.ledger = self.ledger.write(self.horizon())
         yield work_rows(tally=[msgspec.json.encode(tally)])

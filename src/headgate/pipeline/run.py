@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate import connectors, filesystem
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, SpliceError
 from headgate.pipeline import conditions, sources, status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.job import Job
@@ -65,6 +65,7 @@ def run(
     except LeaseError:
         raise  # the status is that of the other instance
     except HeadgateError as error:
+        reporter.status.splice_mismatches += isinstance(error, SpliceError)
         reporter.ended("failed", str(error))
         raise
     except Exception as error:

@@ -112,6 +112,8 @@ class ShortCut:
         )
         self.splicer: Splicer | None = None
         self.told: bytes | None = None
+        self.wrong = False
+        """Whether splicing and the codecs disagree, now or earlier in this process."""
 
     def encoders(self) -> list[Encoder]:
         """An encoder for each sink, that knows what earlier batches told."""
@@ -180,6 +182,7 @@ class ShortCut:
         if self.splicer is None:
             return None
         spliced = self.splicer.run(messages.column("key"), messages.column("value"))
+        self.wrong |= self.splicer.wrong
         if spliced is None or self.too_large(spliced):
             return None
         rows = np.flatnonzero(spliced.templates < 0)

@@ -41,6 +41,8 @@ class Status(msgspec.Struct):
     """How long ago the newest change that was written happened; 0 when nothing waits."""
     watermark: int | None = None
     totals: Totals = msgspec.field(default_factory=Totals)
+    splice_mismatches: int = 0
+    """How often the job was stopped because splicing and the codecs disagree."""
 
 
 class Reporter:
@@ -61,6 +63,8 @@ class Reporter:
         """Take in what earlier runs did."""
         self.status.batch, self.status.totals = state.batch, state.totals
         self.status.watermark, self.newest = state.announced, state.newest
+        earlier = read_state(self.storage, FILE, Status)
+        self.status.splice_mismatches = 0 if earlier is None else earlier.splice_mismatches
         self.save()
 
     def batch_done(self, state: State, tallies: list[Tally], seconds: float) -> None:
@@ -168,6 +172,7 @@ def metrics(status: Status) -> Iterator[Any]:
         ("repeated", "Changes recognised as repeats", totals.repeated),
         ("late", "Changes that came after the watermark", totals.late),
         ("left_out", "Changes that the selection leaves out", totals.left_out),
+        ("splice_mismatches", "Stops by a mismatch of splicing", status.splice_mismatches),
     ):
         family = CounterMetricFamily(f"headgate_{name}", help_, labels=labels)
         family.add_metric([status.name], value)

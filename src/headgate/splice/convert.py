@@ -16,6 +16,7 @@ import pyarrow as pa
 from headgate.arrow import OVERSIZE, decode_columns, decode_parts, most_bytes_of
 from headgate.codec import decode_message
 from headgate.encoding import Encoded, Encoder, spread
+from headgate.errors import SpliceError
 from headgate.event import Event, qualified
 from headgate.formats import MODULES, Decode, decoder, load, split
 from headgate.records import RECORD_SCHEMA, record_batch
@@ -106,7 +107,10 @@ class Converter:
         if self.splicer is None:
             return None
         keys = batch.column("key") if "key" in batch.schema.names else None
-        return self.splicer.run(keys, batch.column("value"))
+        spliced = self.splicer.run(keys, batch.column("value"))
+        if self.splicer.wrong:
+            raise SpliceError
+        return spliced
 
     def find_splicer(self, rows: int) -> Splicer | None:
         """This process's splicer for the conversion, once enough messages have come."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from random import Random
 from time import process_time
 from typing import Any
@@ -34,8 +33,6 @@ for how many batches it is tried all the same; and how many are then left to the
 MOST_OUT = 2**31 - 1
 """The bytes that a column of Arrow can hold."""
 
-log = logging.getLogger("headgate.splice")
-
 
 class Splicer:
     """Splices messages of one format into another, as far as it knows their templates."""
@@ -51,6 +48,7 @@ class Splicer:
         """How many rows of each template that is not known have come."""
         self.fruitless = self.resting = 0
         self.wrong = False
+        """Whether the codecs ever said otherwise: whoever uses the splicer has to stop then."""
 
     def run(self, keys: pa.Array | None, values: pa.Array) -> Spliced | None:
         """What the loop makes of messages; None if it is not worth trying."""
@@ -83,10 +81,6 @@ class Splicer:
                 self.fruitless, self.resting = 0, REST
         if done and not self.is_right(spliced, data, offsets):
             self.wrong = True
-            log.error(
-                "splicing and the codecs disagree; the codecs' answer is used from here on. "
-                "Please report this with an example of the topic's messages"
-            )
             return None
         return spliced if done else None
 
