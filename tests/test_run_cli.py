@@ -89,24 +89,77 @@ def test_standard_input_and_the_console(spark: SparkSession, tmp_path: Path) -> 
     assert 1 == logs[0]["messages"]
 
 
-def test_sigterm_stops_a_job_cleanly_and_it_resumes(job: Path) -> None:
-    (job.parent / "in" / "a.jsonl").write_bytes(canal() + b"\n")
-    command = [sys.executable, "-m", "headgate", "run", str(job), "--master", "local[1]"]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
-    try:
-        until = time.monotonic() + 120
-        while not lines_in(job.parent / "out") and time.monotonic() < until:
-            time.sleep(0.1)
-        running.send_signal(signal.SIGTERM)
-        assert 0 == running.wait(60)
-    finally:
-        if running.poll() is None:
-            os.killpg(running.pid, signal.SIGKILL)
+def children(pid: int) -> dict[int, str]:
+    """The processes that a process started, with their command lines."""
+    found = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid), "-ww"],
+                           capture_output=True, text=True).stdout  # fmt: skip
+    lines = (line.split(maxsplit=1) for line in found.splitlines())
+    return {int(number): command for number, command in lines}
 
-    assert "stopped" == json.loads(headgate("status", str(job), "--json").output)["state"]
-    assert running.stderr is not None
-    assert b"Traceback" not in running.stderr.read()
+
+@contextmanager
+def started(job: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A job that runs and waits for messages: its process, and that of its JVM."""
+    command = [sys.executable, "-m", "headgate", "run", str(job), "--master", "local[1]",
+               "--set", f"pipeline.spark.spark.my.password={SECRET}"]  # fmt: skip
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as running:
+        try:
+            until = time.monotonic() + 120
+            while state_of(job) != "running" and time.monotonic() < until:
+                time.sleep(0.1)
+            (java,) = (n for n, told in children(running.pid).items() if "SparkSubmit" in told)
+            yield running, java
+        finally:
+            if running.poll() is None:
+                running.kill()
+
+
+def state_of(job: Path) -> str:
+    """What is told of a job."""
+    told = headgate("status", str(job), "--json")
+    return str(json.loads(told.output)["state"]) if told.exit_code == 0 else ""
+
+
+def wait_for_lines(job: Path, count: int) -> None:
+    until = time.monotonic() + 120
+    while len(lines_in(job.parent / "out")) < count and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def test_a_job_runs_before_its_first_message_and_a_signal_to_its_group_stops_it(job: Path) -> None:
+    with started(job) as (running, java):
+        command = Path(f"/proc/{java}/cmdline").read_bytes()
+        (job.parent / "in" / "a.jsonl").write_bytes(canal() + b"\n")
+        wait_for_lines(job, 1)
+        os.killpg(running.pid, signal.SIGTERM)
+        assert running.stderr is not None
+        said = running.stderr.read()
+        assert 0 == running.wait(60), said.decode()
+
+    assert "stopped" == state_of(job)
+    assert b"Traceback" not in said
+    assert b"\tat " not in said
     assert 1 == len(lines_in(job.parent / "out"))
+    assert b"spark.master" in command
+    assert SECRET.encode() not in command
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_end_of_the_jvm_is_told_as_that_or_is_the_stop_that_was_asked_for(
+    job: Path, asked: bool
+) -> None:
+    with started(job) as (running, java):
+        if asked:  # as systemd does by default: every process is told
+            running.send_signal(signal.SIGTERM)
+            os.kill(java, signal.SIGTERM)
+        else:
+            os.kill(java, signal.SIGKILL)
+        assert running.stderr is not None
+        said = running.stderr.read().decode()
+        assert (0 if asked else 1) == running.wait(60), said
+
+    assert ("stopped" if asked else "failed") == state_of(job)
+    assert asked or "headgate: Spark's JVM ended (SIGKILL); look" in said
 
 
 def test_a_wrong_job_is_refused_with_its_line(tmp_path: Path) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headgate.errors import UsageError
@@ -27,6 +32,11 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
 }
 
+REDACTED = (
+    "(?i)secret|password|passwd|pwd|token|access[._-]?key|api[._-]?key|credential|jaas|"
+    "connection[._-]?string|dsn|private[._-]?key|keystore|truststore"
+)
+"""Names of settings whose values Spark never prints; its own pattern misses most of these."""
 SOCKETS = "spark.python.unix.domain.socket.enabled"
 LONGEST_FOLDER = 60
 """The path of a Unix socket is at most 103 bytes, and Spark's names take 42 of them."""
@@ -69,6 +79,36 @@ def sockets(master: str) -> dict[str, str]:
     }
 
 
+def start_jvm(settings: Mapping[str, str]) -> None:
+    """Start Spark's JVM with these settings, but for those that are secret by their name.
+
+    Everybody on the machine can read its command line; a session's settings reach it otherwise. It
+    gets a process group of its own, because a signal for this process's group is ours to handle:
+    it ends when this process does.
+    """
+    public = [(n, v) for n, v in settings.items() if not re.search(REDACTED, n)]
+    launch: Any = launch_gateway
+    gateway = launch(SparkConf().setAll(public), {"start_new_session": True})
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def jvm_ended(wait: float) -> str | None:
+    """How Spark's JVM ended and where to look, if it has ended or does within so many seconds."""
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        status = process.wait(wait)
+    except subprocess.TimeoutExpired:
+        return None
+    how = signal.Signals(-status).name if status < 0 else f"status {status}"
+    return (
+        f"Spark's JVM ended ({how}); look at what it said before this, for a file hs_err_pid*.log "
+        "in the working directory, and in the system's log for the out-of-memory killer (then "
+        "lower spark.driver.memory, or free memory); started again, the job goes on where it was"
+    )
+
+
 def session(master: str | None = None, **settings: str) -> SparkSession:
     """A session for decoding; workers use this Python.
 
@@ -83,8 +123,11 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
         "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet.as_uri()}"
     )
     chosen = master_of(master)
+    told = {"spark.redaction.regex": REDACTED, **SETTINGS, **sockets(chosen), **settings}
+    if SparkContext._gateway is None:
+        start_jvm({"spark.master": chosen, **told})
     builder = SparkSession.builder.appName("headgate").master(chosen)
-    for name, value in {**SETTINGS, **sockets(chosen), **settings}.items():
+    for name, value in told.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import IO, Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -25,17 +26,14 @@ from headgate.pipeline.job import Job
 from headgate.pipeline.kafka import Admin
 from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.storage import Storage
-from headgate.session import session
+from headgate.session import jvm_ended, session
 
 TICK = 0.5
 S3 = {"s3", "s3a"}
 LAG_SECONDS = 2.0
+JVM_SECONDS = 5.0
+"""How long after its last word Spark's JVM may take to end."""
 MOST_TOLD = 500
-REDACTED = (
-    "(?i)secret|password|passwd|pwd|token|access[._-]?key|api[._-]?key|credential|jaas|"
-    "connection[._-]?string|dsn|private[._-]?key|keystore|truststore"
-)
-"""What Spark never prints the value of; its own pattern misses most of these."""
 
 
 def run(
@@ -49,6 +47,7 @@ def run(
     storage = Storage(f"{job.checkpoint}/headgate", job.settings)
     reporter = status.Reporter(job.name, storage, json_logs)
     serving = status.serve(reporter, job.metrics) if job.metrics else None
+    asked = threading.Event()
     try:
         found = spark or job_session(job, master)
         job = with_session_settings(job, found)
@@ -60,17 +59,20 @@ def run(
             with closing(Engine(found, job)) as engine:
                 engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
                 reporter.starts_with(engine.state)
-                _run(engine, once, reporter, lease)
+                _run(engine, once, reporter, lease, asked)
         reporter.ended("stopped")
     except LeaseError:
         raise  # the status is that of the other instance
-    except HeadgateError as error:
-        reporter.status.splice_mismatches += isinstance(error, SpliceError)
-        reporter.ended("failed", str(error))
-        raise
     except Exception as error:
-        reporter.ended("failed", reason_of(error))
-        raise JobFailed(reason_of(error)) from error
+        died = jvm_ended(JVM_SECONDS if isinstance(error, Py4JError | OSError) else 0)
+        if died and asked.is_set():
+            reporter.ended("stopped")  # a stop that the JVM was told of too; its batch is repeated
+            return reporter.status
+        reporter.status.splice_mismatches += isinstance(error, SpliceError)
+        reporter.ended("failed", died or reason_of(error))
+        if died or not isinstance(error, HeadgateError):
+            raise JobFailed(died or reason_of(error)) from error
+        raise
     finally:
         if serving is not None:
             serving.shutdown()
@@ -89,6 +91,8 @@ def reason_of(error: BaseException) -> str:
     >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread"))
     'ValueError: it broke'
     """
+    if isinstance(error, HeadgateError):
+        return str(error)
     lines = [line.strip() for line in str(error).splitlines()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
@@ -119,7 +123,7 @@ def job_session(job: Job, master: str | None) -> SparkSession:
     # Settings of file systems hold secrets, and a new JVM would get them on its command line.
     late = {n: v for n, v in job.settings.items() if n.startswith(filesystem.PREFIX)}
     early = {n: v for n, v in job.settings.items() if n not in late}
-    spark = session(master, **{"spark.redaction.regex": REDACTED, **needed, **early})
+    spark = session(master, **needed, **early)
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in late.items():
         configuration.set(name.removeprefix(filesystem.PREFIX), value)
@@ -144,13 +148,15 @@ def with_session_settings(job: Job, spark: SparkSession) -> Job:
     return replace(job, settings={**job.settings, **found})
 
 
-def _run(engine: Engine, once: bool, reporter: status.Reporter, lease: Lease) -> None:
+def _run(
+    engine: Engine, once: bool, reporter: status.Reporter, lease: Lease, asked: threading.Event
+) -> None:
     job = engine.job
     failure: list[BaseException] = []
     stopping = threading.Event()
 
     def process(batch: Any, number: int) -> None:
-        if stopping.is_set():
+        if asked.is_set() or stopping.is_set():
             raise InterruptedError("the job is stopping")
         try:
             engine.process(batch, number)
@@ -169,10 +175,11 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter, lease: Lease) ->
         .foreachBatch(process)
         .start()
     )
+    reporter.started()
     with closing(Lag(engine)) as lag:
-        with stop_signals(stopping), stopped_after(query, engine, stopping):
+        with stop_signals(asked), stopped_after(query, engine, stopping):
             checked = beaten = time.monotonic()
-            while not stopping.is_set() and not ended(query, TICK):
+            while not asked.is_set() and not ended(query, TICK):
                 if lease.lost is not None:
                     raise lease.lost
                 now = time.monotonic()
@@ -183,8 +190,7 @@ def _run(engine: Engine, once: bool, reporter: status.Reporter, lease: Lease) ->
                 if job.heartbeat is not None and now - beaten >= job.heartbeat:
                     engine.heartbeat()
                     beaten = now
-            asked = stopping.is_set()
-        if not asked and (error := query.exception()) is not None:
+        if not asked.is_set() and (error := query.exception()) is not None:
             raise (failure[0] if failure else error) from None
         reporter.note_lag(lag.now())
 
@@ -213,13 +219,13 @@ def stopped_after(
 
 
 @contextmanager
-def stop_signals(stopping: threading.Event) -> Iterator[None]:
+def stop_signals(asked: threading.Event) -> Iterator[None]:
     """SIGTERM and Ctrl-C stop the job cleanly."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     old = {
-        each: signal.signal(each, lambda *_: stopping.set())
+        each: signal.signal(each, lambda *_: asked.set())
         for each in (signal.SIGTERM, signal.SIGINT)
     }
     try:

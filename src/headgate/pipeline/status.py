@@ -67,6 +67,11 @@ class Reporter:
         self.status.splice_mismatches = 0 if earlier is None else earlier.splice_mismatches
         self.save()
 
+    def started(self) -> None:
+        """Say that the job runs, also where there is nothing to do yet."""
+        self.status.state = "running"
+        self.save()
+
     def batch_done(self, state: State, tallies: list[Tally], seconds: float) -> None:
         """Take in what a batch did, and say it."""
         status = self.status
