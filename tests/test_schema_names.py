@@ -316,3 +316,26 @@ def test_columns_are_declared_for_a_table_in_a_schema() -> None:
     told = {e.schema: e.after or {} for e in decoded("pg2schemas", columns=COLUMNS)}
 
     assert ("2024-05-01", "19844") == (told["public"]["d"], told["archive"]["d"])
+
+
+def test_types_of_other_databases_are_the_nearest_of_mysql() -> None:
+    line = json.loads(lines("dbz-pg-schema")[0])
+    source = {"type": "struct", "name": "io.debezium.connector.postgresql.Source", "fields": []}
+    for field in line["schema"]["fields"]:
+        if field.get("field") == "source":
+            field.update(source)
+        for column in field.get("fields", []) if field["field"] in ("before", "after") else []:
+            own = {"__debezium.source.column.type": "INT4", "__debezium.source.column.length": "10"}
+            column["parameters"] = column.get("parameters", {}) | own
+    decode = decoder("debezium")
+    (plain,), (propagated,) = (
+        decode(None, value, None)
+        for value in (lines("dbz-pg-schema")[0], json.dumps(line).encode())
+    )
+
+    assert (plain.after, plain.types) == (propagated.after, propagated.types)
+    assert plain.types is not None
+    names = {n: plain.types[n].mysql for n in ("amount", "created", "uid", "arr", "hs", "num")}
+    assert "decimal(12,4) datetime(6) varchar json json decimal" == " ".join(
+        map(str, names.values())
+    )

@@ -36,15 +36,15 @@ from headgate.formats.parts.connect_times import (
     date_text,
     zoned,
 )
-from headgate.formats.parts.debezium_source import TICDC
+from headgate.formats.parts.debezium_source import MYSQL_LIKE, TICDC
 from headgate.limits import MAX_PLAIN_EXPONENT
 from headgate.strict_json import Number, parse, reader
 
 Converters = list[tuple[str, Convert]]
 
-SOURCE_TYPE = "__debezium.source.column.type"
-SOURCE_LENGTH = "__debezium.source.column.length"
-SOURCE_SCALE = "__debezium.source.column.scale"
+CONNECTOR_SCHEMA = "io.debezium.connector."
+SOURCE = "__debezium.source.column."
+SOURCE_TYPE, SOURCE_LENGTH, SOURCE_SCALE = f"{SOURCE}type", f"{SOURCE}length", f"{SOURCE}scale"
 MOST_PLANS = 1_000
 MOST_SCHEMA_BYTES = 256 * 1024
 """A longer schema is read each time, so that what is kept stays bounded."""
@@ -351,6 +351,21 @@ def row_fields(schema: Field) -> list[Field]:
     return own
 
 
+def of_mysql(schema: Field) -> bool:
+    """Whether propagated types are MySQL's: an envelope's `source` tells whose connector it is."""
+    names = [f.name or "" for f in schema.fields or () if f.field == "source"]
+    connectors = [name.split(".")[-2] for name in names if name.startswith(CONNECTOR_SCHEMA)]
+    return MYSQL_LIKE.issuperset(connectors)
+
+
+def without_source_type(field: Field) -> Field:
+    """A field without the type of its column in a database that is not MySQL."""
+    if source_type(field) is None:
+        return field
+    own = {n: p for n, p in (field.parameters or {}).items() if not n.startswith(SOURCE)}
+    return msgspec.structs.replace(field, parameters=own)
+
+
 def is_column(name: str) -> bool:
     """Every member of an image is a column."""
     return True
@@ -376,7 +391,10 @@ def make_plan(
         return Plan(types or None, [(n, c) for n, c in found.items() if c])
     types = {}
     converters: Converters = []
-    for field in row_fields(root):
+    fields = row_fields(root)
+    if not of_mysql(root):
+        fields = [without_source_type(field) for field in fields]
+    for field in fields:
         name = field.field or ""
         if not column(name):
             continue
