@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -257,3 +259,37 @@ def test_help_names_every_command() -> None:
     text = run("--help").stdout.decode()
 
     assert all(name in text for name in headgate.cli.cli.commands)
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (["decode", "-"], "standard output"),
+        (["convert", "-", "-", "--to", "maxwell"], "standard output"),
+        (["convert", "-", "out.jsonl", "--to", "maxwell"], "out.jsonl"),
+        (["convert", "-", "out.parquet", "--to", "maxwell"], "out.parquet"),
+        (["decode", "-", "--out", "out"], "out"),
+        (["formats"], ""),
+    ],
+)
+def test_a_full_disk_is_a_failure_and_not_a_wrong_call(
+    words: list[str], path: str, tmp_path: Path
+) -> None:
+    # A limit for files stands for a disk's end, and /dev/full for that of standard output.
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            'ulimit -f 1; exec "$0" -m headgate "$@" > /dev/full',
+            sys.executable,
+            *words,
+        ],
+        input=b"\n".join(canal(table=hashlib.sha256(b"%d" % n).hexdigest()) for n in range(200)),
+        capture_output=True,
+        cwd=tmp_path,
+    )
+    said = done.stderr.decode()
+    assert done.returncode == 1, said
+    assert said.startswith(f"headgate: cannot write {path}: " if path else "headgate: ")
+    assert re.search("No space left on device|File too large", said)
+    assert "Traceback" not in said

@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from msgspec.json import encode as encode_json
 from headgate import __version__
 from headgate.arrow import EVENT_SCHEMA
 from headgate.encoding import Encoder, losses
-from headgate.errors import HeadgateError, UsageError
+from headgate.errors import HeadgateError, UsageError, naming
 from headgate.files import STDIN, Split, expand
 from headgate.formats import MODULES, decoder, describe_options, load
 from headgate.jobs import (
@@ -41,6 +41,11 @@ from headgate.options import CommonOptions, EncodeOptions, names
 from headgate.pipeline import commands
 
 SOME_INVALID = 3
+WRONG_PATH = (
+    FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError
+)  # fmt: skip
+"""Errors of the system that tell of a wrong call; others, as a full disk, tell of a failure."""
+STDOUT = "standard output"
 LINES = (".jsonl", ".json", ".ndjson", ".txt")
 MESSAGE_SCHEMA = pa.schema(list(CONVERTED_SCHEMA)[:-2])
 Work = Callable[[Split], Iterator[pa.RecordBatch]]
@@ -70,18 +75,18 @@ def main() -> None:
         text = error.format_message() if isinstance(error, click.UsageError) else str(error)
         click.echo(f"headgate: {text}", err=True)
         sys.exit(2)
-    except HeadgateError as error:
-        click.echo(f"headgate: {error}", err=True)
-        sys.exit(1)
     except click.exceptions.Abort:
         sys.exit(130)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    except OSError as error:
+    except (HeadgateError, OSError) as error:
         click.echo(f"headgate: {error}", err=True)
-        sys.exit(2)
+        with suppress(OSError):
+            # What a full disk did not take would be written again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(2 if isinstance(error, WRONG_PATH) else commands.FAILED)
 
 
 def option_pairs(_: Any, __: Any, given: tuple[str, ...]) -> dict[str, str]:
@@ -441,10 +446,12 @@ def print_lines(found: PerFile, errors: str | None) -> Tally:
     with ParquetSink(errors, DEAD_SCHEMA) as dead:
         for _, batches in found:
             for batch in batches:
-                sys.stdout.buffer.write(b"".join(batch.column("line").to_pylist()))
+                with naming("write", STDOUT):
+                    sys.stdout.buffer.write(b"".join(batch.column("line").to_pylist()))
                 letters = batch.filter(pc.is_valid(batch.column("code")))
                 dead.write(note_dead(letters.select(DEAD_SCHEMA.names), tally))
-    sys.stdout.buffer.flush()
+    with naming("write", STDOUT):
+        sys.stdout.buffer.flush()
     return tally
 
 
@@ -479,6 +486,7 @@ class LineSink:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.name = STDOUT if path == STDIN else path
 
     def __enter__(self) -> LineSink:
         self.file = sys.stdout.buffer if self.path == STDIN else open(self.path, "xb")
@@ -486,13 +494,15 @@ class LineSink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch."""
-        for lines in batch.column("value").to_pylist():
-            self.file.write(lines + b"\n")
+        with naming("write", self.name):
+            for lines in batch.column("value").to_pylist():
+                self.file.write(lines + b"\n")
 
     def __exit__(self, *_: object) -> None:
-        self.file.flush()
-        if self.path != STDIN:
-            self.file.close()
+        with naming("write", self.name):
+            self.file.flush()
+            if self.path != STDIN:
+                self.file.close()
 
 
 class ParquetSink:
@@ -514,11 +524,13 @@ class ParquetSink:
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch."""
         if self.writer is not None:
-            self.writer.write_batch(batch)
+            with naming("write", str(self.folder)):
+                self.writer.write_batch(batch)
 
     def __exit__(self, *_: object) -> None:
         if self.writer is not None:
-            self.writer.close()
+            with naming("write", str(self.folder)):
+                self.writer.close()
 
 
 def on_spark(paths: Iterable[str], files: list[str], master: str | None) -> bool:

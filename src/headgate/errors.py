@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -55,6 +57,24 @@ class DecodeError(HeadgateError):
     def in_column(self, name: str) -> DecodeError:
         """The same error, saying which column it was."""
         return DecodeError(self.code, f"column {shown(name)}: {self.what}", self.remedy)
+
+
+@contextmanager
+def naming(verb: str, path: str) -> Iterator[None]:
+    """Say of an error of the file system what was being done, and to which path.
+
+    >>> with naming("write", "out.jsonl"):
+    ...     raise OSError(28, "")
+    Traceback (most recent call last):
+    headgate.errors.StorageError: cannot write out.jsonl: No space left on device
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # nobody reads any more, which is no fault of the path
+    except OSError as error:
+        told = os.strerror(error.errno) if error.errno else str(error)
+        raise StorageError(f"cannot {verb} {path}: {told}") from None
 
 
 def internal_error(error: Exception) -> tuple[str, str]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 from pyarrow import fs
 
-from headgate.errors import StorageError
+from headgate.errors import naming
 from headgate.filesystem import NO_SETTINGS, file_system, for_spark
 
 COPIES = 16
@@ -164,12 +164,6 @@ class Storage:
             elif kind != fs.FileType.NotFound:
                 self.fs.delete_file(self.path(name))
 
-    @contextmanager
-    def naming(self, verb: str, name: str) -> Iterator[None]:
+    def naming(self, verb: str, name: str) -> AbstractContextManager[None]:
         """Say of an error of the file system which path it met."""
-        try:
-            yield
-        except OSError as error:
-            told = error.strerror or str(error)
-            path = self.path(name) if self.is_local else f"{self.uri}/{name}"
-            raise StorageError(f"cannot {verb} {path}: {told}") from None
+        return naming(verb, self.path(name) if self.is_local else f"{self.uri}/{name}")
