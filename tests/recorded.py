@@ -20,12 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from headgate.codec import decode_message
+from headgate.encoding import Encoder
 from headgate.formats import decoder
 
 VECTORS = Path(__file__).parent / "vectors"
 MYSQL = VECTORS / "mysql80"
 ABSENT = "(absent)"
 Row = dict[str, Any]
+Message = tuple["bytes | None", "bytes | None", Any]
+"""Key, value and topic."""
 
 
 @dataclass
@@ -244,20 +247,21 @@ class Recording:
     deletes: bool = True
     """Whether a delete has a row: some settings of Debezium's transform leave none."""
 
-    def compared(self, schema: bool) -> Comparison:
-        """Hold it against the truth; with `schema`, decoded by the tables as they were then.
+    def compared(self, reading: str) -> Comparison:
+        """Hold it against the truth: `reading` is one of READINGS.
 
         Each row event is taken for the change of its table's next statement that it is nearest to.
         """
-        result, format = Comparison(), self.format
-        waiting = changes(format.startswith("debezium"), self.deletes)
+        result = Comparison()
+        waiting = changes(self.format.startswith("debezium"), self.deletes)
         snapshot = final()
-        plain = decoder(format, **self.options)
-        informed: dict[str, Any] = {}
+        plain = decoder(self.format, **self.options)
+        reader = READINGS[reading](self)
         snapshots = 0
         for line in lines(MYSQL / f"{self.name}.jsonl.xz"):
             message = (unpacked(line["key"]), unpacked(line["value"]), line["topic"])
             for number, event in enumerate(decoded(plain, message)):
+                reader.see(event)
                 if event.kind == "invalid":
                     result.unmatched.append(f"invalid: {event.error}")
                 if not is_ours(event):
@@ -270,16 +274,12 @@ class Recording:
                 if not near:
                     result.unmatched.append(f"{event.op} of {table} that no statement tells")
                     continue
-                if schema:
-                    sql = create_table(near[0])
-                    if sql not in informed:
-                        informed[sql] = decoder(format, schema=sql, **self.options)
-                    event = decoded(informed[sql], message)[number]
-                    if event.kind == "invalid":
-                        result.unmatched.append(f"invalid with a schema: {event.error}")
-                        event = decoded(plain, message)[number]
-                change = min(near, key=lambda c: distance(c, event, schema))
-                values, wrong = differences(change, event, schema)
+                found = reader.read(event, message, number, near[0])
+                if found.kind == "invalid":
+                    result.unmatched.append(f"invalid: {found.error}")
+                    found = event
+                change = min(near, key=lambda c: distance(c, found, reader.exact))
+                values, wrong = differences(change, found, reader.exact)
                 result.values += values
                 result.differences += wrong
                 rows.remove(change)
@@ -288,6 +288,62 @@ class Recording:
         left = snapshot if snapshots else waiting
         result.missing = sorted({table for table, rows in left.items() if rows})
         return result
+
+
+class Alone:
+    """A message by itself: where it does not tell the declared digits, trailing zeros are free."""
+
+    exact = False
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+
+    def see(self, event: Any) -> None:
+        """Take in every event of the stream, in order."""
+
+    def read(self, event: Any, message: Message, number: int, change: Change) -> Any:
+        """A row event as this way of reading gives it."""
+        return event
+
+
+class WithSchema(Alone):
+    """Decoded with a schema: the table as it was at that statement."""
+
+    exact = True
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(recording)
+        self.decoders: dict[str, Any] = {}
+
+    def read(self, event: Any, message: Message, number: int, change: Change) -> Any:
+        sql = create_table(change)
+        if sql not in self.decoders:
+            options = self.recording.options
+            self.decoders[sql] = decoder(self.recording.format, schema=sql, **options)
+        return decoded(self.decoders[sql], message)[number]
+
+
+class Converted(Alone):
+    """Converted to a format that tells types, with no schema but the DDL in the stream."""
+
+    exact = True
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(recording)
+        self.encoder = Encoder("canal-json", source=recording.options)
+        self.decode = decoder("canal-json")
+        self.outcome: Any = None
+
+    def see(self, event: Any) -> None:
+        self.outcome = self.encoder(event)
+
+    def read(self, event: Any, message: Message, number: int, change: Change) -> Any:
+        (record,) = self.outcome.records
+        (found,) = decoded(self.decode, (record.key, record.value, None))
+        return found
+
+
+READINGS = {"alone": Alone, "schema": WithSchema, "converted": Converted}
 
 
 def fits(change: Change, event: Any) -> bool:
@@ -299,7 +355,7 @@ def fits(change: Change, event: Any) -> bool:
     return bool((event.op == "insert") == (change.before is None))
 
 
-def decoded(decode: Any, message: tuple[Any, Any, Any]) -> list[Any]:
+def decoded(decode: Any, message: Message) -> list[Any]:
     return decode_message(decode, *message, 1 << 24)
 
 

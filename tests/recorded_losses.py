@@ -27,15 +27,16 @@ class Loss(NamedTuple):
     type: str = ANY
     truth: str = ANY
     decoded: str = ANY
-    schema: bool | None = None
-    """Only with a schema, only without, or None: always."""
+    reading: str = ANY
+    """With a schema, without, or converted: see `recorded.READINGS`."""
 
-    def covers(self, recording: str, schema: bool, found: Difference) -> bool:
+    def covers(self, recording: str, reading: str, found: Difference) -> bool:
         """Whether a difference of a recording is this one."""
-        return self.schema in (None, schema) and all(
+        return all(
             re.fullmatch(pattern, text, re.DOTALL)
             for pattern, text in (
                 (self.recordings, recording),
+                (self.reading, reading),
                 (self.column, f"{found.table}.{found.column}"),
                 (self.type, found.type),
                 (self.truth, shown(found.truth)),
@@ -99,7 +100,7 @@ LOSSES = [
     ),
     Loss(
         DEBEZIUM, "BIGINT UNSIGNED wraps, unless a schema or the source's type tells that it does",
-        type="bigint.* unsigned.*", truth=r"\d{19,}", decoded="-.*", schema=False,
+        type="bigint.* unsigned.*", truth=r"\d{19,}", decoded="-.*", reading="alone",
     ),
     Loss(
         r"dbz.*-smt.*", "a row without its envelope does not tell the connector, so that text which"
@@ -109,7 +110,7 @@ LOSSES = [
     # Canal
     Loss(
         "canal1.", "BINARY comes without its trailing zeros, which only a schema can put back",
-        type="binary.*", schema=False,
+        type="binary.*", reading="alone",
     ),
     Loss(
         "canal1.", "text of other character sets is not decoded",
@@ -145,7 +146,7 @@ TICDC_LOSSES = [
     ),
     Loss(
         r".*\.(canal|open)-.*", "ENUM and SET are numbers, which only a schema makes labels",
-        type=r"(enum|set)\(.*", decoded=r"\d+", schema=False,
+        type=r"(enum|set)\(.*", decoded=r"\d+", reading="alone",
     ),
     Loss(r".*\.debezium-.*", "DECIMAL as a double", type="decimal.*"),
     Loss(
@@ -163,7 +164,7 @@ TICDC_LOSSES = [
     ),
     Loss(
         r".*\.debezium-.*", "BIGINT UNSIGNED wraps, unless a schema tells that it does",
-        type="bigint.* unsigned", truth=r"\d{19,}", decoded="-.*", schema=False,
+        type="bigint.* unsigned", truth=r"\d{19,}", decoded="-.*", reading="alone",
     ),
 ]  # fmt: skip
 """The same for TiCDC's own encoders."""
