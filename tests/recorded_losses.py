@@ -107,7 +107,15 @@ LOSSES = [
         " is the same as the placeholder for an unavailable value is taken for one",
         column=r"live\.t_str\..*", truth="__debezium_unavailable_value", decoded=re.escape(ABSENT),
     ),
+    Loss(
+        r"dbz35-bin-(hex|url)", "binary that is sent as text is binary only where a schema says so",
+        type=r".*(blob|binary).*", reading="alone",
+    ),
     # Canal
+    Loss(
+        "canal1.", "a label outside of the basic plane is a question mark in mysqlType",
+        column=r"live\.t_enum\.e", truth="😀", decoded=r"\?", reading="alone",
+    ),
     Loss(
         "canal1.", "BINARY comes without its trailing zeros, which only a schema can put back",
         type="binary.*", reading="alone",
