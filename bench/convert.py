@@ -65,17 +65,14 @@ class Pair:
         return f"{self.source} → {self.target}"
 
 
+DEBEZIUM = {
+    "schemas_enable": False,
+    "decimal_handling_mode": "string",
+    "tombstones_on_delete": False,
+}
 PAIRS = (
-    Pair(
-        "canal-json",
-        "debezium",
-        {
-            "schemas_enable": False,
-            "decimal_handling_mode": "string",
-            "tombstones_on_delete": False,
-        },
-        flink=True,
-    ),
+    Pair("canal-json", "debezium", DEBEZIUM, flink=True),
+    Pair("canal-json:ticdc", "debezium", DEBEZIUM),
     Pair("debezium", "canal-json", flink=True),
     Pair("canal-json", "open-protocol"),
     Pair("maxwell", "canal-json"),

@@ -184,9 +184,10 @@ def generated(format: str, count: int) -> Path:
     """The file of that many messages, written unless this generator already wrote it."""
     of = hashlib.sha1(Path(messages.__file__).read_bytes()).hexdigest()[:8]
     suffix = "parquet" if format == "open-protocol" else "jsonl"
-    path = FILES / f"{format}-{count}-{of}.{suffix}"
+    name = format.replace(":", "-")
+    path = FILES / f"{name}-{count}-{of}.{suffix}"
     if not path.exists():
-        for stale in FILES.glob(f"{format}-{count}-????????.{suffix}"):
+        for stale in FILES.glob(f"{name}-{count}-????????.{suffix}"):
             stale.unlink()
         messages.write(format, path, count)
     return path

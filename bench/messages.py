@@ -145,6 +145,48 @@ def canal_json(order: Order) -> tuple[str, str, str]:
     )
 
 
+TICDC_TYPES = [
+    '"id":"bigint"',
+    '"customer_id":"int"',
+    '"status":"varchar"',
+    '"amount":"decimal"',
+    '"note":"varchar"',
+    '"created_at":"datetime"',
+    '"weight":"double"',
+]
+
+
+def canal_json_ticdc(order: Order) -> tuple[str, str, str]:
+    """TiCDC with its extension: `mysqlType` is a map of Go, whose order differs by the message."""
+    rng = random.Random(order.number)
+    commit_ts = ((seconds(order) * 1000 + order.number % 20 * 50) << 18) + 1
+
+    def row(status: str, amount: str) -> str:
+        return (
+            f'[{{"id":"{order.id}","customer_id":"{order.customer_id}","status":"{status}",'
+            f'"amount":"{amount}","note":{order.note},"created_at":{order.created_at},'
+            f'"weight":"{order.weight}"}}]'
+        )
+
+    def message(kind: str, n: int, old: str, data: str) -> str:
+        types = ",".join(rng.sample(TICDC_TYPES, len(TICDC_TYPES)))
+        es = commit_ts + n >> 18
+        return (
+            f'{{"id":0,"database":"shop","table":"orders","pkNames":["id"],"isDdl":false,'
+            f'"type":"{kind}","es":{es},"ts":{es + 417},"sql":"","sqlType":{{"id":-5,'
+            '"customer_id":4,"status":12,"amount":3,"note":12,"created_at":93,"weight":8},'
+            f'"mysqlType":{{{types}}},"old":{old},"data":{data},'
+            f'"_tidb":{{"commitTs":{commit_ts + n}}}}}'
+        )
+
+    old, new = row("new", order.before), row(order.status, order.after)
+    return (
+        message("INSERT", 0, "null", old),
+        message("UPDATE", 1, old, new),
+        message("DELETE", 2, "null", new),
+    )
+
+
 def maxwell(order: Order) -> tuple[str, str, str]:
     """Maxwell as it writes by default; numbers bare."""
     ts = seconds(order)
@@ -315,6 +357,7 @@ def open_protocol(order: Order) -> list[tuple[bytes, bytes]]:
 
 TEXT: dict[str, tuple[Life, int]] = {
     "canal-json": (canal_json, 64),
+    "canal-json:ticdc": (canal_json_ticdc, 22),
     "oms-default": (oms_default, 56),
     "dataworks": (dataworks, 26),
     "shareplex": (shareplex, 296),

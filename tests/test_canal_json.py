@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +252,35 @@ def test_an_unknown_option_or_dialect_names_the_nearest() -> None:
         decoder("canal-json", compresion="lz4")
     with pytest.raises(UsageError, match="ticdc"):
         decoder("canal-json:tidcd")
+
+
+class TestOrderOfTypeMaps:
+    """TiCDC writes `mysqlType` in another order each time; what it means is the same."""
+
+    def test_rows_of_a_table_share_one_map_of_types(self) -> None:
+        run = decoder("canal-json:ticdc")
+        names = [f"c{n}" for n in range(20)]
+        message = ENVELOPE | {"data": [dict.fromkeys(names)], "sqlType": dict.fromkeys(names, 4)}
+        orders = [random.Random(n).sample(names, len(names)) for n in range(9)]
+        sent = [message | {"mysqlType": dict.fromkeys(order, "int")} for order in orders]
+        events = [run(None, json.dumps(each).encode(), None)[0] for each in sent]
+
+        assert {id(e.types) for e in events} == {id(events[0].types)}
+        assert list(events[0].types or ()) == names, "the order of sqlType"
+
+    def test_another_type_is_another_map(self) -> None:
+        run = decoder("canal-json:ticdc")
+        types: list[dict[str, str]] = [{"id": "int", "b": "blob"}, {"b": "text", "id": "int"}]
+        message = ENVELOPE | {"data": [{"id": "1", "b": "x"}], "sqlType": {"id": 4, "b": 2004}}
+        sent = [message | {"mysqlType": each} for each in (*types, *types)]
+        rows = [run(None, json.dumps(each).encode(), None)[0].after for each in sent]
+
+        assert rows == [{"id": "1", "b": "eA=="}, {"id": "1", "b": "x"}] * 2
+
+    def test_without_codes_its_order_is_the_columns(self) -> None:
+        run = decoder("canal-json")
+        types = [{"id": "int", "name": "text"}, {"name": "text", "id": "int"}]
+        sent = [ENVELOPE | {"mysqlType": each, "sqlType": None} for each in types]
+        events = [run(None, json.dumps(each).encode(), None)[0] for each in sent]
+
+        assert [list(e.types or ()) for e in events] == [["id", "name"], ["name", "id"]]

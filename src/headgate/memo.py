@@ -46,7 +46,7 @@ def weight(key: Any) -> int:
     >>> weight(("id", b"abc", None)) < weight(("identity", b"abc", None))
     True
     """
-    if isinstance(key, tuple):
+    if isinstance(key, tuple | frozenset):
         return sum(map(weight, key), 64)
     return 64 + len(key) if isinstance(key, str | bytes) else 64
 

@@ -107,6 +107,8 @@ class Format:
     """The members of a row's message whose values differ from row to row (splice)."""
     unspliced: frozenset[str] = frozenset()
     """Options that give a value a meaning which the splicer's probes do not know."""
+    unordered: str | None = None
+    """A map of texts that a producer may write in another order each time (splice)."""
     reads_key: bool = True
     """Whether decoding looks at a message's key."""
     definitions: Callable[[Event], str] | None = None

@@ -7,7 +7,7 @@ Canal-compatible format. Where they differ from the wire: docs/formats/canal-jso
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,6 +154,8 @@ class Plan(msgspec.Struct):
     mysql_type: Raw
     sql_type: Raw
     pk_names: Raw
+    mysql: dict[str, str | None] | None
+    """The map `mysqlType`, where its order means nothing."""
     key: tuple[str, ...] | None
     types: Types | None
     text: Converters
@@ -163,7 +165,7 @@ class Plan(msgspec.Struct):
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
-    plans: Memo[tuple[bytes, bytes, bytes], Plan] = Memo(lambda told: make_plan(*told, to_utc))
+    plans: Memo[Told, Plan] = Memo(lambda told: make_plan(*told, to_utc))
     latest: dict[str | None, Plan] = {}
     to_utc = values.utc(options.timezone)
     decompress = decompressor(options.compression, options.max_message_bytes)
@@ -171,8 +173,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     lean = options.lean
 
     def plan_of(message: Envelope) -> Plan:
-        told = bytes(message.mysqlType), bytes(message.sqlType), bytes(message.pkNames)
+        told = told_by(message)
         plan = plans[told]
+        plan.mysql_type = message.mysqlType.copy()
         if told in plans and len(message.table or "") <= MAX_NAME:
             if len(latest) >= MOST_LATEST:
                 latest.clear()
@@ -194,9 +197,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         plan = latest.get(message.table)
         if (
             plan is None
-            or plan.mysql_type != message.mysqlType
             or plan.sql_type != message.sqlType
             or plan.pk_names != message.pkNames
+            or (plan.mysql_type != message.mysqlType and plan.mysql != mysql_types(message))
         ):
             plan = plan_of(message)
         event = Event(
@@ -298,17 +301,43 @@ def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
     return "ticdc" if value.lstrip().startswith(b'{"id"') else "tencent"
 
 
-def make_plan(mysql_type: bytes, sql_type: bytes, pk_names: bytes, to_utc: Convert | None) -> Plan:
+Told = tuple[Collection[tuple[str, str | None]], bytes, bytes]
+"""What a message tells of its columns: the items of `mysqlType`, and two members as they are."""
+
+
+def told_by(message: Envelope) -> Told:
+    """What a message tells of its columns, the same whatever order `mysqlType` is in.
+
+    TiCDC writes it in another order each time; the columns' own order is that of `sqlType`.
+    """
+    sql_type = bytes(message.sqlType)
+    mysql = mysql_types(message).items()
+    items = tuple(mysql) if sql_type in (b"null", b"{}") else frozenset(mysql)
+    return items, sql_type, bytes(message.pkNames)
+
+
+def mysql_types(message: Envelope) -> dict[str, str | None]:
+    """The map `mysqlType`."""
+    return parse(_mysql_types, bytes(message.mysqlType)) or {}
+
+
+def make_plan(
+    items: Collection[tuple[str, str | None]],
+    sql_type: bytes,
+    pk_names: bytes,
+    to_utc: Convert | None,
+) -> Plan:
     """Join the two type maps, and choose a converter for each column that needs one."""
-    told = Raw(mysql_type), Raw(sql_type), Raw(pk_names)
+    unordered = isinstance(items, frozenset)
+    mysql = dict(sorted(items) if unordered else items)
+    told = NULL, Raw(sql_type), Raw(pk_names), mysql if unordered else None
     names = parse(_names, pk_names)
     key = None if names is None else tuple(names)
-    mysql = parse(_mysql_types, mysql_type) or {}
     jdbc = parse(_sql_types, sql_type) or {}
     if not mysql and not jdbc:
         return Plan(*told, key, None, [], [], [])
     types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in jdbc | mysql}
-    named = [(n, t) for n, t in mysql.items() if t]
+    named = [(n, t.mysql) for n, t in types.items() if t.mysql]
     return Plan(
         *told,
         key,
@@ -491,5 +520,6 @@ FORMAT = Format(
     encoding=ENCODING,
     varying=("data", "old", "es", "ts", "id", "gtid", "_tidb.commitTs"),
     column_reader=column_reader,
+    unordered="mysqlType",
     reads_key=False,
 )

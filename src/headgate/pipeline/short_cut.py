@@ -25,7 +25,7 @@ from headgate.pipeline.identity import identity
 from headgate.pipeline.job import Job
 from headgate.pipeline.kafka_options import REQUEST_BYTES, REQUEST_SIZE
 from headgate.pipeline.selection import Selection, SelectionError
-from headgate.splice.convert import answer, has_templates, reads_key, shared
+from headgate.splice.convert import answer, has_templates, reads_key, shared, unordered
 
 if TYPE_CHECKING:
     from headgate.splice.program import Spliced
@@ -141,7 +141,8 @@ class ShortCut:
         """A splicer with codecs of its own."""
         from headgate.splice.splicer import Splicer
 
-        return Splicer(self.asking(), reads_key(self.job.source.format), self.limit)
+        source = self.job.source.format
+        return Splicer(self.asking(), reads_key(source), self.limit, unordered(source))
 
     def asking(self) -> Ask:
         """What the codecs and the job's selection make of a message."""

@@ -128,7 +128,7 @@ class Converter:
         for event in self.taught:
             encoder.learn(event)
         ask = asking(decoder(format, **options), encoder, self.most)
-        return Splicer(ask, reads_key(format), self.most)
+        return Splicer(ask, reads_key(format), self.most, unordered(format))
 
     def losses(self, spliced: Spliced) -> Counter[str]:
         """What was lost in splicing, counted."""
@@ -213,6 +213,17 @@ def reads_key(format: str) -> bool:
     """Whether decoding looks at keys."""
     name, _ = split(format)
     return name == "auto" or load(name).reads_key
+
+
+def unordered(format: str) -> str | None:
+    """The map whose order means nothing, in messages of a format.
+
+    >>> unordered("auto"), unordered("maxwell")
+    ('mysqlType', None)
+    """
+    name, _ = split(format)
+    names = MODULES if name == "auto" else (name,)
+    return next((member for each in names if (member := load(each).unordered)), None)
 
 
 def spliced_records(spliced: Spliced) -> pa.RecordBatch:

@@ -6,10 +6,12 @@ from random import Random
 from time import process_time
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.memo import Memo
 from headgate.splice import kernel
 from headgate.splice.program import SEPARATOR, Program, Skeleton, Spliced, matrix
 from headgate.splice.templates import Ask, Learner, Template, agree, asked
@@ -37,8 +39,11 @@ MOST_OUT = 2**31 - 1
 class Splicer:
     """Splices messages of one format into another, as far as it knows their templates."""
 
-    def __init__(self, ask: Ask, reads_key: bool, most_bytes: int) -> None:
+    def __init__(
+        self, ask: Ask, reads_key: bool, most_bytes: int, unordered: str | None = None
+    ) -> None:
         self.ask, self.reads_key = ask, reads_key
+        self.in_order = InOrder(unordered) if unordered else None
         self.most = min(most_bytes, 2**31 - 1)
         self.learner = Learner(ask)
         self.program = Program()
@@ -57,6 +62,8 @@ class Splicer:
         if self.resting:
             self.resting -= 1
             return None
+        if self.in_order is not None:
+            values = self.in_order(values)
         keyed = np.zeros(len(values), np.bool_)
         texts = values
         if self.reads_key and keys is not None and keys.null_count < len(keys):
@@ -158,6 +165,57 @@ class Splicer:
         made = [spliced.record(int(n)) for n in records], int(spliced.times[row])
         answer = asked(self.ask, data[offsets[row] : offsets[row + 1]].tobytes())
         return template is not None and agree(made, answer, template)
+
+
+class InOrder:
+    """Messages with one of their maps in one order, where it comes in another each time.
+
+    >>> texts = pa.array([b'{"m":{"a":"x","b":"y"},"n":1}', b'{"m":{"b":"y","a":"x"},"n":2}'])
+    >>> InOrder("m")(texts)[1].as_py()
+    b'{"m":{"a":"x","b":"y"},"n":2}'
+    """
+
+    def __init__(self, member: str) -> None:
+        self.start = f'"{member}":{{'.encode()
+        self.maps: Memo[bytes, bytes] = Memo(sorted_map)
+        self.needed = False
+
+    def __call__(self, values: pa.Array) -> pa.Array:
+        """The messages in one order, from the first on of which some were in several."""
+        if not self.needed:
+            some = [t for t in values[:LOOKS].cast(pa.binary()).to_pylist() if t]
+            found = {sent for t in some if (sent := t[slice(*self.place(t))])}
+            self.needed = len({self.maps[sent] for sent in found}) < len(found)
+        if not self.needed:
+            return values
+        texts = map(self.settled, values.cast(pa.binary()).to_pylist())
+        return pa.array(texts, pa.binary(), size=len(values))
+
+    def place(self, text: bytes) -> tuple[int, int]:
+        """Where the map begins and ends; at the same place where there is none."""
+        at = text.find(self.start)
+        if at < 0:
+            return 0, 0
+        at += len(self.start) - 1
+        return at, text.find(b"}", at) + 1
+
+    def settled(self, text: bytes | None) -> bytes | None:
+        """One message in order."""
+        if text is None:
+            return None
+        start, end = self.place(text)
+        return text[:start] + self.maps[text[start:end]] + text[end:] if end else text
+
+
+def sorted_map(sent: bytes) -> bytes:
+    """A map of texts with its members in order; anything else as it is."""
+    try:
+        return msgspec.json.encode(_texts.decode(sent), order="sorted")
+    except (msgspec.MsgspecError, UnicodeError):
+        return sent
+
+
+_texts = msgspec.json.Decoder(dict[str, str])
 
 
 def oddity(text: bytes) -> int:
