@@ -14,6 +14,7 @@ from headgate.formats import MODULES, load
 from headgate.formats.encoders.common import is_numbered, name_list
 from headgate.limits import CACHED_BYTES, CACHED_KEY_BYTES
 from headgate.memo import Memo, weight
+from headgate.mysql_types import parse_type
 from headgate.sql.catalog import Absent, Catalog, Known, Name
 from headgate.sql.columns import Column
 from headgate.sql.drafts import Draft
@@ -112,6 +113,19 @@ class Schemas:
         known = self._catalog.find(database, table, schema)
         return None if known is None else known.table
 
+    def names(self) -> list[Name]:
+        """The databases and names of the tables that are known.
+
+        >>> Schemas("USE shop; CREATE TABLE `a.b` (id INT)").names()
+        [('shop', 'a.b')]
+        """
+        return [
+            (database, table)
+            for table, homes in self._catalog.tables.items()
+            for database, known in homes.items()
+            if isinstance(known, Known)
+        ]
+
     def learn(self, event: Event) -> None:
         """Follow a DDL event; a table whose change is not understood is forgotten.
 
@@ -180,6 +194,7 @@ class Schemas:
     def _plan(
         self, known: Known, own: Types | None, names: tuple[str, ...], how: Came, numbered: bool
     ) -> _Plan:
+        key = (known, id(own), names, how)
         content = (known, names, None if own is None else tuple(own.items()))
         types, labels = self._contents[content]
         labels = labels if numbered else ()
@@ -187,6 +202,8 @@ class Schemas:
         told = {n: t.mysql for n, t in (own or {}).items()}
         there = set(names) - labelled
         schema = {n: c.mysql for n, c in known.table.columns.items() if n in there}
+        if any(parse_type(mysql).family == "binary" for mysql in told.values()):
+            how = how._replace(producer=how.producer._replace(binary=True))
         found = [(n, self._readers.column(how, n, told.get(n), t)) for n, t in schema.items()]
         columns = (*labels, *((name, convert) for name, convert in found if convert is not None))
         hinted = {name for hint in how.hints if hint for name in name_list(hint)}
@@ -198,7 +215,7 @@ class Schemas:
             if self._plan_bytes > CACHED_BYTES:
                 self._plans.clear()
                 self._plan_bytes = size
-            self._plans[known, id(own), names, how] = plan
+            self._plans[key] = plan
         return plan
 
     def _read(self, sql: str) -> None:

@@ -29,6 +29,8 @@ class Producer(NamedTuple):
     dialect: str | None = None
     op: str | None = None
     connector: str | None = None
+    binary: bool = False
+    """Whether the message calls some column binary."""
 
 
 ReadColumn = Callable[["str | None", str], "Callable[[Any], Any] | None"]

@@ -137,7 +137,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
                 convert(before, plan.converters)
             if after:
                 convert(after, plan.converters)
-        bare = images_to_text(envelope, value, wrapped, lean or schema != NO_SCHEMA)
+        bare = images_to_text(envelope, value, wrapped)
+        if schema != NO_SCHEMA:
+            bare = ((), plan.booleans, ())
         if op == "insert" and flag(source.snapshot):
             op = "snapshot"  # MySQL's connector before 1.4 wrote snapshot rows as `c`
         event = Event(
@@ -227,12 +229,13 @@ def lacks(row: Mapping[str, Any] | None, names: tuple[str, ...]) -> bool:
 
 
 Bare = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-"""Columns without types that came as numbers, as true/false, and as objects or arrays."""
-NONE_BARE: Bare = ((), (), ())
+"""Columns that came as numbers, as true/false, and as objects or arrays.
+
+A schema tells all of this but that a TINYINT(1) is a boolean."""
 
 
-def images_to_text(envelope: Envelope, value: bytes, wrapped: bool, quiet: bool) -> Bare:
-    """Make text of both images; unless `quiet`, say which columns came bare."""
+def images_to_text(envelope: Envelope, value: bytes, wrapped: bool) -> Bare:
+    """Make text of both images, and say which columns came bare."""
     numbers: list[str] = []
     booleans: list[str] = []
     nested: tuple[str, ...] = ()
@@ -243,7 +246,7 @@ def images_to_text(envelope: Envelope, value: bytes, wrapped: bool, quiet: bool)
         found |= to_text(envelope.before, numbers, booleans)
     if found:
         nested = exact_images(envelope, unwrapped(value, wrapped))
-    return NONE_BARE if quiet else (tuple(numbers), tuple(booleans), nested)
+    return tuple(numbers), tuple(booleans), nested
 
 
 def exact_images(envelope: Envelope, payload: bytes) -> tuple[str, ...]:

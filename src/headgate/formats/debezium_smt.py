@@ -7,6 +7,7 @@ What such a row cannot say any more: docs/formats/debezium-smt.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,6 +47,8 @@ HOUSED = {DELETED, "op", *NAMES, *(f"source_{n}" for n in NAMES), *TIMES}
 HOUSED |= SOURCE_POSITIONS | SOURCE_TIMES
 DELETED_WORDS = {"true": True, "false": False, True: True, False: False, None: False}
 
+_NO_TOPIC = re.compile(r"[^A-Za-z0-9._-]", re.ASCII)
+"""What Debezium writes as an underscore in topics' names."""
 _WRAPPED = re.compile(rb'\s*\{\s*"(?:schema|payload)"\s*:')
 _row = reader(dict[str, Any] | None)
 _json = msgspec.json.encode
@@ -101,6 +104,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     envelope = debezium.make_decoder(dialect, value_options(options))
     layouts: Memo[tuple[str, ...], Layout] = Memo(lambda names: make_layout(names, prefix))
     take_unavailable = make_take(options.unavailable_value_placeholder)
+    table_of = topic_tables(options.schema)
     oms = dialect == "oms"
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
@@ -122,7 +126,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             raise DecodeError(
                 "missing-member", "the row has no columns", "check that the format is right"
             )
-        database, home, table = place(told, topic if not oms else None, options)
+        database, home, table = place(told, topic if not oms else None, options, table_of)
         plan = plan_of(schema, "oms" if oms else "debezium", database, qualified(home, table))
         event = Event(
             "row",
@@ -148,10 +152,11 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if to_text(row, numbers, booleans):
             nested = debezium.nested_names(row)
             exact_nested(row, parse(members, payload))
+        if schema != debezium.NO_SCHEMA:
+            numbers, booleans, nested = [], [*plan.booleans], []
         if told.get(DELETED).__class__ is bool:
             booleans.append(DELETED)
-        if schema == debezium.NO_SCHEMA:
-            extra |= noted(numbers, booleans, nested)
+        extra |= noted(numbers, booleans, nested)
         if event.key is not None and debezium.lacks(row, event.key):
             extra |= key_text(key)
         operate(event, row, told, extra)
@@ -208,26 +213,57 @@ def refuse_guess(layout: Layout, schema: bytes) -> None:
         )
 
 
+def topic_tables(sql: str | None) -> Mapping[str, tuple[str, str]]:
+    """The tables of a schema, by the end of their topic's name, where those are told apart.
+
+    >>> topic_tables("CREATE TABLE shop.`a.b ü` (id INT)")
+    {'shop.a.b__': ('shop', 'a.b ü')}
+    """
+    if sql is None:
+        return {}
+    from headgate.schemas import Schemas  # which uses the formats
+
+    found: dict[str, list[tuple[str, str]]] = {}
+    for database, table in Schemas(sql).names():
+        if database is not None:
+            found.setdefault(_NO_TOPIC.sub("_", f"{database}.{table}"), []).append(
+                (database, table)
+            )
+    return {end: tables[0] for end, tables in found.items() if len(tables) == 1}
+
+
 def place(
-    told: dict[str, Any], topic: str | None, options: Options
+    told: dict[str, Any],
+    topic: str | None,
+    options: Options,
+    tables: Mapping[str, tuple[str, str]],
 ) -> tuple[str | None, str | None, str | None]:
     """Database, schema and table: from the options, else the added fields, else the topic.
 
     The topic's last parts are database and table, or `schema.table` where the row tells that it
-    has a schema, with a database before them in SQL Server's.
+    has a schema, with a database before them in SQL Server's. Names may have dots themselves and
+    letters that topics have not: a table that a schema tells is known by its topic's end.
     """
     database, schema, table = (told.get(n) or told.get(f"source_{n}") for n in NAMES)
     for name in (database, schema, table):
         if name is not None and not isinstance(name, str):
             raise wrong("the added field for database, schema or table is no text")
     parts = topic.split(".") if topic else []
-    if len(parts) > 2:
+    if tables and (known := topic_table(parts, tables)):
+        database, table = database or known[0], table or known[1]
+    elif len(parts) > 2:
         last = parts.pop()
         table = table or last
         if schema is not None and parts[-1] == schema:
             parts = parts[1:-1]
         database = database or (parts[-1] if parts else None)
     return options.database or database or None, schema or None, options.table or table or None
+
+
+def topic_table(parts: list[str], tables: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
+    """The table whose topic has such parts, of those that are known."""
+    ends = (".".join(parts[at:]) for at in range(1, len(parts)))
+    return next((tables[end] for end in ends if end in tables), None)
 
 
 def operate(event: Event, row: dict[str, Any], told: dict[str, Any], extra: dict[str, str]) -> None:

@@ -14,12 +14,12 @@ from headgate.formats.encoders.common import (
     Plans,
     Write,
     Writers,
-    boolean,
     hinted,
     name_list,
     written,
 )
 from headgate.formats.encoders.connect_values import (
+    BOOLEAN,
     INT64,
     NULLABLE,
     TEXT,
@@ -37,7 +37,7 @@ from headgate.mysql_types import parse_type
 
 MOST_FRACTION = 30
 """As many digits as a DECIMAL can have after the point."""
-LONG, DOUBLE, BOOLEAN = plain("int64"), plain("double"), plain("boolean")
+LONG, DOUBLE = plain("int64"), plain("double")
 NOTHING: Mapping[str, str] = {}
 CONNECT_FORMATS = ("debezium", "debezium-smt")
 Row = dict[str, Any]
@@ -69,36 +69,46 @@ class Layout:
         return found
 
 
-Make = Callable[[ColumnType, "int | None", bool], Column]
-"""From a column's type, its measured digits, and whether the key has it."""
+Make = Callable[[ColumnType, "int | None", bool, bool], Column]
+"""From a column's type, its measured digits, whether the key has it, whether it is a boolean."""
 
 
 class Plan:
     """A type map: its one layout, or one per number of digits where only values tell those.
 
-    A key with a date whose flags nobody tells has a layout of its own: it is NOT NULL.
+    A key with a date whose flags nobody tells has a layout of its own: it is NOT NULL. So have rows
+    that tell which TINYINT columns are booleans.
     """
 
-    def __init__(self, types: Types | None, make: Make, measured: list[str]) -> None:
+    def __init__(self, types: Types | None, make: Make, measured: list[str], own: bool) -> None:
         parsed = {n: parse_type(t.mysql).family for n, t in (types or {}).items()}
         self.types = {n: t for n, t in (types or {}).items() if parsed[n] != "unknown"}
         self.dates = {n for n, t in self.types.items() if t.flags is None and parsed[n] in DATES}
         self.make, self.measured = make, measured
-        self.layouts: dict[tuple[tuple[int, ...], tuple[str, ...]], Layout] = {}
-        self.only = None if measured else self.layout((), ())
+        self.tiny = {
+            n for n, t in self.types.items() if own and parse_type(t.mysql).base == "tinyint"
+        }
+        self.layouts: dict[Any, Layout] = {}
+        self.only = None if measured else self.layout((), (), None)
 
-    def layout(self, digits: tuple[int, ...], keyed: tuple[str, ...]) -> Layout:
-        """The layout for so many digits in the measured columns, and such dates in the key."""
-        found = self.layouts.get((digits, keyed))
+    def layout(
+        self, digits: tuple[int, ...], keyed: tuple[str, ...], booleans: str | None
+    ) -> Layout:
+        """The layout for so many digits in measured columns, such dates in the key and booleans."""
+        found = self.layouts.get((digits, keyed, booleans))
         if found is None:
+            true_false = self.tiny.intersection(name_list(booleans))
             if len(self.layouts) >= MOST_PLANS:
                 self.layouts.clear()
             counted = dict(zip(self.measured, digits))
-            columns = {n: self.make(t, counted.get(n), n in keyed) for n, t in self.types.items()}
+            columns = {
+                n: self.make(t, counted.get(n), n in keyed, n in true_false)
+                for n, t in self.types.items()
+            }
             nullable = {
                 n: bool(t.flags & NULLABLE) for n, t in self.types.items() if t.flags is not None
             }
-            found = self.layouts[digits, keyed] = Layout(columns, nullable)
+            found = self.layouts[digits, keyed, booleans] = Layout(columns, nullable)
         return found
 
     def of(self, event: Event) -> Layout:
@@ -106,8 +116,9 @@ class Plan:
         keyed: tuple[str, ...] = ()
         if event.key and not self.dates.isdisjoint(event.key):
             keyed = tuple(name for name in event.key if name in self.dates)
+        booleans = event.extra.get("booleans") if self.tiny and event.extra else None
         if self.only is not None:
-            return self.layout((), keyed) if keyed else self.only
+            return self.layout((), keyed, booleans) if keyed or booleans else self.only
         found = []
         before, after = event.before, event.after
         for name in self.measured:
@@ -118,28 +129,32 @@ class Plan:
                 if old is not None and old != text:
                     digits = max(digits, fraction_digits(old))
             found.append(digits if digits < MOST_FRACTION else MOST_FRACTION)
-        return self.layout(tuple(found), keyed)
+        return self.layout(tuple(found), keyed, booleans)
 
 
 def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types | None], Plan]:
-    """What makes the plan of a type map; `own` says that the types come from a Connect schema."""
+    """What makes the plan of a type map; `own` says that Debezium or OMS wrote the events."""
 
-    def make_column(told: ColumnType, digits: int | None, keyed: bool) -> Column:
-        return column(told, options, schemas, own, digits, keyed)
+    def make_column(told: ColumnType, digits: int | None, keyed: bool, true_false: bool) -> Column:
+        return column(told, options, schemas, own, digits, keyed, true_false)
 
     def make(types: Types | None) -> Plan:
         parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
         # Where lengths are told at all, a type without one has none: DATETIME is DATETIME(0).
         told = any(t.length is not None for t in parsed.values())
         measured = [n for n, t in parsed.items() if not told and is_measured(t, options)]
-        return Plan(types, make_column, measured)
+        return Plan(types, make_column, measured, own)
 
     return Plans(make)
 
 
 def oms_planner(own: bool) -> Callable[[Types | None], Plan]:
     """The same for OMS."""
-    return Plans(lambda types: Plan(types, lambda told, *_: oms_column(told, own), []))
+
+    def make_column(told: ColumnType, digits: int | None, keyed: bool, true_false: bool) -> Column:
+        return BOOLEAN if true_false else oms_column(told)
+
+    return Plans(lambda types: Plan(types, make_column, [], own))
 
 
 OMS_TYPES = {
@@ -150,16 +165,15 @@ OMS_TYPES = {
 """The types of OMS's schema, by MySQL's type or its family; all others are `string`."""
 
 
-def oms_column(told: ColumnType, own: bool) -> Column:
+def oms_column(told: ColumnType) -> Column:
     """How OMS writes a column, and what its schema calls it.
 
-    >>> oms_column(ColumnType("varbinary(4)"), False).write("ag==")
+    >>> oms_column(ColumnType("varbinary(4)")).write("ag==")
     '6A'
     """
     type_ = parse_type(told.mysql)
-    name = (told.mysql or "").lower()
-    if name.startswith("bool") or (own and type_.base == "tinyint" and type_.length == 1):
-        return plain("boolean", boolean)
+    if (told.mysql or "").lower().startswith("bool"):
+        return BOOLEAN
     wire = OMS_TYPES.get(type_.base) or OMS_TYPES.get(type_.family, "string")
     if type_.base == "bigint" and type_.unsigned:
         wire = "string"

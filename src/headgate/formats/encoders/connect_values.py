@@ -102,7 +102,7 @@ def named(type_: str, name: str, write: Write | None = None, **parameters: str) 
     return Column(write, {"type": type_}, tail)
 
 
-TEXT = plain("string")
+TEXT, BOOLEAN = plain("string"), plain("boolean", boolean)
 TIMES = ("time", "datetime", "timestamp")
 INTEGERS = {
     "tinyint": ("int16", "int16"),
@@ -146,10 +146,11 @@ def column(
     own: bool,
     digits: int | None = None,
     keyed: bool = False,
+    true_false: bool = False,
 ) -> Column:
     """How a column of a known type is written.
 
-    `own` says that the type was read from a Connect schema, where only booleans are `tinyint(1)`;
+    `own` says that Debezium wrote the event, `true_false` that it called the column a boolean;
     `digits` is measured where the type does not tell it; `keyed` says that the key has the column,
     so that it is NOT NULL without saying so.
 
@@ -159,7 +160,7 @@ def column(
     type_ = parse_type(told.mysql)
     required = keyed or (told.flags is not None and not told.flags & NULLABLE)
     known = digits if type_.length is None else type_.length
-    found = _column(type_, options, schemas, own, known, required)
+    found = BOOLEAN if true_false else _column(type_, options, schemas, own, known, required)
     if not options.column_propagate_source_type:
         return found
     parameters = found.tail.get("parameters", {}) | source_parameters(told.mysql or "", known)
@@ -176,7 +177,7 @@ def _column(
 ) -> Column:
     family = type_.family
     if family == "integer":
-        return integer(type_, options, own)
+        return integer(type_, options)
     if family == "decimal":
         scale = type_.scale or 0
         if type_.length is None:
@@ -199,7 +200,10 @@ def _column(
         name = DATA + ("Enum" if family == "enum" else "EnumSet")
         if not type_.labels:
             return named("string", name)
-        return named("string", name, allowed=",".join(type_.labels))
+        escaped = {label: label.replace(",", "\\,") for label in type_.labels}
+        commas = any("," in label for label in type_.labels)
+        write = (lambda text: escaped.get(text, text)) if commas else None
+        return named("string", name, write, allowed=",".join(escaped.values()))
     if family == "year":
         return named("int32", f"{TIME}Year", own_year if own else year)
     return OTHERS.get(family, TEXT)
@@ -230,10 +234,8 @@ def source_parameters(mysql: str, digits: int | None) -> dict[str, str]:
 # Numbers
 
 
-def integer(type_: MySqlType, options: ValueOptions, own: bool) -> Column:
+def integer(type_: MySqlType, options: ValueOptions) -> Column:
     """An integer; BIGINT UNSIGNED by its mode."""
-    if own and type_.base == "tinyint" and type_.length == 1:
-        return plain("boolean", boolean)
     if type_.base == "bigint" and type_.unsigned:
         if options.bigint_unsigned_handling_mode == "long":
             return plain("int64", wrapped)

@@ -84,6 +84,8 @@ class Told(NamedTuple):
     mysql: str
     wire: str | None
     writer: Writer
+    as_text: bool = False
+    """Whether the connector takes the column for text, though its type is binary."""
 
     @property
     def oms(self) -> bool:
@@ -301,11 +303,21 @@ def hexadecimal(value: Any) -> str:
         ) from None
 
 
+def binary_text(value: Any) -> str:
+    """Base64 of a column declared CHAR … CHARACTER SET binary, which the connector takes for text.
+
+    >>> binary_text("\\u0005ÿ")
+    'Bf8='
+    """
+    return values.latin1_bytes(text(value))
+
+
 def unknown_binary(value: Any) -> str:
     """Binary that came as text in a mode nobody named."""
     raise DecodeError(
         "invalid-binary",
-        "a binary column came as text, which can be base64, URL-safe base64 or hexadecimal",
+        "a binary column came as text, which can be base64, URL-safe base64, hexadecimal or, if it "
+        "was declared as text with CHARACTER SET binary, its bytes",
         "name binary-handling-mode as the connector has it",
     )
 
@@ -328,9 +340,23 @@ def year_text(value: Any) -> str:
     return "0000" if found == "1900" else found
 
 
+def enum_label(mysql_type: str) -> Convert | None:
+    """What takes Debezium's backslash from before a comma in an ENUM's label; None if none has one.
+
+    >>> enum_label("enum('a','x,y')")("x\\\\,y"), enum_label("enum('a')")
+    ('x,y', None)
+    """
+    escaped = {
+        label.replace(",", "\\,"): label for label in values.labels(mysql_type) if "," in label
+    }
+    return (lambda value: str(escaped.get(value, value))) if escaped else None
+
+
 def binary(told: Told, options: ValueOptions) -> Convert:
     """What makes base64 of a BINARY or BLOB column."""
     mode = options.binary_handling_mode
+    if (told.writer == "debezium" and told.as_text) or (mode == "bytes" and told.wire == "string"):
+        return binary_text
     if mode is not None:
         return BINARY_MODES[mode]
     if told.oms:
@@ -365,6 +391,8 @@ def converter(told: Told, options: ValueOptions) -> Convert | None:
         return hex_bits if told.oms else little_endian_bits
     if base.endswith("blob") or base.endswith("binary"):
         return binary(told, options)
+    if base == "enum":
+        return enum_label(told.mysql)
     if base == "year":
         return year_text
     if base == "date":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from headgate.formats.parts.connect_columns import (
     base64_text,
     converter,
     decimal,
+    enum_label,
     hexadecimal,
     little_endian_bits,
     precision,
@@ -38,6 +40,7 @@ from headgate.formats.parts.connect_times import (
 )
 from headgate.formats.parts.debezium_source import MYSQL_LIKE, TICDC
 from headgate.limits import MAX_PLAIN_EXPONENT
+from headgate.mysql_types import parse_type
 from headgate.strict_json import Number, parse, reader
 
 Converters = list[tuple[str, Convert]]
@@ -70,6 +73,8 @@ class Plan(msgspec.Struct):
     texts: Sequence[str] = ()
     """Columns that OMS calls strings, which a DATETIME may be too."""
     datetimes: dict[tuple[str, ...], Types] = {}
+    booleans: tuple[str, ...] = ()
+    """Columns that the schema calls boolean: their MySQL type is TINYINT(1) or BIT(1)."""
 
 
 def with_datetimes(plan: Plan, *rows: Mapping[str, Any] | None) -> Types | None:
@@ -161,6 +166,7 @@ CONVERTERS: dict[str, Callable[[Field], Convert]] = {
     "io.debezium.time.IsoTime": lambda f: counted_time(MICROS),
     "io.debezium.time.IsoTimestamp": lambda f: zoned(digits_of(f)),
     "io.debezium.time.Year": lambda f: year_text,
+    "io.debezium.data.Enum": lambda f: enum_label(labelled("enum")(f)) or text,
     "io.debezium.data.Bits": lambda f: little_endian_bits,
     "io.debezium.data.VariableScaleDecimal": lambda f: variable_scale,
     "io.debezium.data.geometry.Geometry": lambda f: geometry,
@@ -168,8 +174,13 @@ CONVERTERS: dict[str, Callable[[Field], Convert]] = {
 }
 
 
+_COMMA = re.compile(r"(?<!\\),")
+"""Between labels; within one the connector writes a backslash before it."""
+
+
 def _quoted(allowed: str) -> str:
-    return ",".join("'" + label.replace("'", "''") + "'" for label in allowed.split(","))
+    labels = [label.replace("\\,", ",") for label in _COMMA.split(allowed)]
+    return ",".join("'" + label.replace("\\", "\\\\").replace("'", "''") + "'" for label in labels)
 
 
 def labelled(base: str) -> Callable[[Field], str]:
@@ -281,6 +292,11 @@ def mysql_type(field: Field) -> str | None:
     return found or tidb_type(field) or WIRE_TYPES.get(field.type.lower())
 
 
+def is_text(mysql: str | None) -> bool:
+    """Whether the connector tells that a column is CHAR, VARCHAR or TEXT."""
+    return parse_type(mysql).family == "string"
+
+
 def field_converter(
     field: Field, told: str | None, writer: Writer, options: ValueOptions
 ) -> Convert | None:
@@ -291,7 +307,8 @@ def field_converter(
     mysql = told or source_type(field) or tidb_type(field)
     if mysql and not field.name and wire not in ("array", "map", "struct"):
         binary_only = wire == "bytes" and not oms
-        found = None if binary_only else converter(Told(mysql, wire, writer), options)
+        column = Told(mysql, wire, writer, is_text(source_type(field)))
+        found = None if binary_only else converter(column, options)
         if found:
             return found
     if wire == "bytes":
@@ -332,7 +349,11 @@ def column_reader(producer: Producer, options: ValueOptions) -> ReadColumn:
         if own is None:
             return converter(Told(mysql, None, writer), options)
         wire = PLAIN_WIRES.get(own)
-        found = converter(Told(mysql, wire, writer), options) if wire else None
+        propagated = is_text(own) and wire is None
+        # Where other columns come as bytes, one that comes as text is text to the connector.
+        as_text = propagated or (is_text(own) and producer.binary)
+        column = Told(mysql, "string" if propagated else wire, writer, as_text)
+        found = converter(column, options) if column.wire else None
         if found is None or wire not in _FROM_TEXT:
             return found
         sent = _FROM_TEXT[wire]
@@ -391,19 +412,18 @@ def make_plan(
         return Plan(types or None, [(n, c) for n, c in found.items() if c])
     types = {}
     converters: Converters = []
-    fields = row_fields(root)
+    fields = [field for field in row_fields(root) if column(field.field or "")]
     if not of_mysql(root):
         fields = [without_source_type(field) for field in fields]
     for field in fields:
         name = field.field or ""
-        if not column(name):
-            continue
         types[name] = ColumnType(told.get(name) or mysql_type(field))
         convert = field_converter(field, told.get(name), writer, options)
         if convert:
             converters.append((name, convert))
     texts = [name for name, convert in converters if convert is oms_string]
-    return Plan(types or None, converters, texts)
+    booleans = tuple(field.field or "" for field in fields if field.type.lower() == "boolean")
+    return Plan(types or None, converters, texts, booleans=booleans)
 
 
 def planner(
