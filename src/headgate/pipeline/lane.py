@@ -24,6 +24,7 @@ from headgate.errors import internal_error
 from headgate.event import Event, Record, qualified
 from headgate.formats import decoder
 from headgate.limits import BATCH_BYTES, SPLICED_ROWS
+from headgate.pipeline.counts import add_counts, add_table
 from headgate.pipeline.headers import ID_HEADER, from_text, to_text
 from headgate.pipeline.identity import comes_before, identity, placed_identity
 from headgate.pipeline.job import Job, Sink
@@ -300,9 +301,9 @@ class LanePass:
             yield from self.emit(in_order(self.held))
         tally = self.tally
         for (database, table, op), n in self.counts.items():
-            add_counts(tally.rows.setdefault(full_name(database, table), {}), {op: n})
+            add_table(tally.rows, full_name(database, table), {op: n})
         for (table, code), n in self.dead.items():
-            add_counts(tally.dead.setdefault(table, {}), {code: n})
+            add_table(tally.dead, table, {code: n})
         for codes, n in self.lost.items():
             for code in codes:
                 add_counts(tally.losses, {code: n})
@@ -705,12 +706,6 @@ def table_name(event: Event) -> str:
 def full_name(database: str | None, table: str | None) -> str:
     """`database.table`, as far as they are known."""
     return ".".join(name for name in (database, table) if name is not None)
-
-
-def add_counts(to: dict[str, int], more: dict[str, int]) -> None:
-    """Add counts to counts."""
-    for name, n in more.items():
-        to[name] = to.get(name, 0) + n
 
 
 def parts(sizes: list[int]) -> Iterator[slice]:

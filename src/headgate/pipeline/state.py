@@ -9,7 +9,8 @@ import msgspec
 
 from headgate.errors import UsageError
 from headgate.event import Event
-from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, add_counts, table_name
+from headgate.pipeline.counts import add_counts, add_table
+from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, table_name
 from headgate.pipeline.ledger import FOLDER
 from headgate.pipeline.state_files import damaged, read_state, write_state
 from headgate.pipeline.storage import Storage
@@ -50,7 +51,7 @@ class Totals(msgspec.Struct):
         self.left_out += tally.left_out
         for mine, its in ((self.rows, tally.rows), (self.dead, tally.dead)):
             for table, counts in its.items():
-                add_counts(mine.setdefault(table, {}), counts)
+                add_table(mine, table, counts)
         add_counts(self.losses, tally.losses)
 
     @property
@@ -108,7 +109,7 @@ class State(msgspec.Struct):
             catalogue = remembered(catalogue, found.event)
             applied.append(found.id)
             if found.wanted:
-                add_counts(totals.rows.setdefault(table_name(found.event), {}), {"ddl": 1})
+                add_table(totals.rows, table_name(found.event), {"ddl": 1})
         return State(
             batch,
             list(lanes.values()),
