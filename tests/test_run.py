@@ -545,3 +545,18 @@ def test_what_a_message_does_not_have_stays_null(bench: Bench) -> None:
     assert ([False] * 3, [False, False, True]) == (keys, values)
     nulls = [{n for n, v in m.items() if v is None} for m in bench.messages("canal-json")]
     assert [{"key", "partition", "topic"}] * 2 == nulls
+
+
+def test_tables_of_two_schemas_stay_two_through_a_job(bench: Bench) -> None:
+    two = (Path(__file__).parent / "repro" / "pg2schemas.jsonl").read_bytes().splitlines()
+    nameless = b'{"op":"c","after":{},"source":{"db":"shop","schema":"public","table":"orders"}}'
+    bench.put("a.jsonl", *two, nameless)
+
+    status = bench.run("canal-json&topic=cdc.{table}", filter=[{"table": "public.*"}])
+
+    assert ["cdc.archive.orders", "cdc.public.orders"] == sorted(
+        message["topic"] for message in bench.messages()
+    )
+    assert ["archive.orders", "public.orders"] == sorted(e.table or "" for e in bench.events())
+    assert {"shop.archive.orders", "shop.public.orders"} == {*status.totals.rows}
+    assert {"shop.public.orders"} == {*status.totals.dead}
