@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from messages import canal, maxwell
+from s3_server import KEY, SECRET, S3Server
 
 import headgate.cli
+from headgate.pipeline.storage import Storage
 
 
 def run(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -293,3 +295,24 @@ def test_a_full_disk_is_a_failure_and_not_a_wrong_call(
     assert said.startswith(f"headgate: cannot write {path}: " if path else "headgate: ")
     assert re.search("No space left on device|File too large", said)
     assert "Traceback" not in said
+
+
+def test_files_of_an_object_store_are_read_with_the_environments_credentials(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Storage("s3a://lake/cli", s3.settings).write("in.jsonl", canal() + b"\n")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.settings["spark.hadoop.fs.s3a.endpoint"])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    assert events_of(run("decode", "s3a://lake/cli/in.jsonl"))[0]["table"] == "orders"
+    local = run("decode", f"file://{write(tmp_path / 'in.jsonl', canal())}")
+    assert events_of(local)[0]["table"] == "orders"
+    refused = run("convert", "s3a://lake/cli/in.jsonl", "s3a://lake/cli/out", "--to", "maxwell")
+    assert refused.returncode == 2
+    assert b"headgate run --once" in refused.stderr
+    assert run("decode", "s3a://lake/cli/none.jsonl").returncode == 2
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path

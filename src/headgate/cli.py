@@ -22,6 +22,7 @@ from headgate.arrow import EVENT_SCHEMA
 from headgate.encoding import Encoder, losses
 from headgate.errors import HeadgateError, UsageError, naming
 from headgate.files import STDIN, Split, expand
+from headgate.filesystem import NO_SETTINGS, is_remote, size_of
 from headgate.formats import MODULES, decoder, describe_options, load
 from headgate.jobs import (
     CONVERTED_SCHEMA,
@@ -296,6 +297,10 @@ def check_folders(out: str | None, errors: str | None) -> None:
     if out and errors and os.path.realpath(out) == os.path.realpath(errors):
         raise UsageError("the output and --errors are the same directory; name another for one")
     for folder in filter(None, (out, errors)):
+        if is_remote(folder):
+            raise UsageError(
+                f"{folder} is not on the local file system; write there with `headgate run --once`"
+            )
         refuse_used(folder)
 
 
@@ -535,10 +540,14 @@ class ParquetSink:
 
 def on_spark(paths: Iterable[str], files: list[str], master: str | None) -> bool:
     """Directories, large input and whatever names a master go through Spark."""
-    if master or any(map(os.path.isdir, paths)):
+    if master or any(path not in files for path in paths):
         return True
-    known = [f for f in files if f != STDIN]
-    return sum(map(os.path.getsize, known)) > IN_PROCESS_BYTES
+    return sum(sizes_of(files).values()) > IN_PROCESS_BYTES
+
+
+def sizes_of(files: list[str]) -> dict[str, int]:
+    """How many bytes each file has; standard input does not say."""
+    return {file: size_of(file, NO_SETTINGS) for file in files if file != STDIN}
 
 
 def per_file(
@@ -559,7 +568,7 @@ def per_file(
 @contextmanager
 def progress(files: list[str]) -> Iterator[Callable[[str], None]]:
     """A progress bar on a terminal; nothing in a pipe."""
-    sizes = {f: os.path.getsize(f) for f in files if f != STDIN}
+    sizes = sizes_of(files)
     to_file = not sys.stdout.isatty() and os.fstat(sys.stdout.fileno()).st_mode & 0o100000
     if not (sys.stderr.isatty() and to_file and sum(sizes.values()) > 10_000_000):
         yield lambda _: None

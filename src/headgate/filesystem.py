@@ -126,28 +126,29 @@ def s3(bucket: str, settings: Mapping[str, str]) -> fs.S3FileSystem:
         own = settings.get(f"{PREFIX}fs.s3a.bucket.{bucket}.{name}")
         return own or settings.get(f"{PREFIX}fs.s3a.{name}") or None
 
-    endpoint = told("endpoint")
+    named = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    endpoint = told("endpoint") or named
     secure = (told("connection.ssl.enabled") or "true").lower() != "false"
     if endpoint and "://" not in endpoint:
         endpoint = f"{'https' if secure else 'http'}://{endpoint}"
-    virtual = bool(endpoint) and (told("path.style.access") or "false").lower() != "true"
+    of_aws = not endpoint or ".amazonaws." in endpoint
+    virtual = bool(told("endpoint")) and (told("path.style.access") or "").lower() != "true"
     return fs.S3FileSystem(
         access_key=told("access.key"),
         secret_key=told("secret.key"),
         session_token=told("session.token"),
         anonymous="Anonymous" in (told("aws.credentials.provider") or ""),
-        region=told("endpoint.region") or (None if endpoint else region_of(bucket)),
+        region=told("endpoint.region") or (region_of(bucket) if of_aws else None),
         endpoint_override=endpoint,
         force_virtual_addressing=virtual,
         allow_delayed_open=True,  # a small file is one request
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=5),
     )
 
 
 @cache
-def region_of(bucket: str) -> str | None:
-    """Where a bucket of AWS is; None where the environment names another service."""
-    if os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
-        return None
+def region_of(bucket: str) -> str:
+    """Where a bucket of AWS is."""
     return str(fs.resolve_s3_region(bucket))
 
 
