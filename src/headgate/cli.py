@@ -372,6 +372,10 @@ def convert(
         click.echo(
             f"headgate: not everything could be carried ({ways}); --report says what", err=True
         )
+        if lost["untyped"]:  # values are wrong then, not only left out
+            click.echo(
+                f"headgate: untyped, {lost['untyped']} times: {SENTENCES['untyped']}", err=True
+            )
     if tally:
         report_dead(tally, errors, "converted")
         raise click.exceptions.Exit(SOME_INVALID)

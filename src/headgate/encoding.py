@@ -10,7 +10,7 @@ import msgspec
 from headgate.dispatch import DispatchError, partitioner
 from headgate.errors import UsageError, internal_error, shown
 from headgate.event import Event, Record, Types, flattened, qualified
-from headgate.formats import Encoding, Packer, decoder, load, split
+from headgate.formats import MODULES, Encoding, Packer, decoder, load, split
 from headgate.formats.encoders.common import is_numbered
 from headgate.formats.encoders.ticdc import halves
 from headgate.loss import (
@@ -59,6 +59,8 @@ class Outlook(NamedTuple):
     """Whether its ENUM and SET are numbers, and labels are wanted."""
     lost: list[str]
     """What is lost of `position` and `extra`."""
+    encoded: bool
+    """Whether values of columns without a type are in encodings that the target does not have."""
 
 
 Told = tuple[str | None, str | None, bool, tuple[str, ...], tuple[str, ...]]
@@ -112,7 +114,7 @@ class Encoder:
     def encoded(self, event: Event, untyped: Sequence[str] | None) -> Encoded:
         """Encode one event."""
         types = event.types
-        own, same, oms, numbered, unplaced = self.outlooks[
+        own, same, oms, numbered, unplaced, encoded = self.outlooks[
             event.format,
             event.dialect,
             types is not None,
@@ -154,6 +156,8 @@ class Encoder:
         if untyped is not None:
             lost = [code for code in lost if code not in IN_A_SCHEMA]
             lost += ["untyped"] * len(untyped)
+        if encoded and kind == "row" and "untyped" not in lost and lacks_types(event):
+            lost.append("untyped")
         if numbered and types is not None:
             unknown = self.unlabelled(types)
             if unknown:
@@ -194,7 +198,29 @@ class Encoder:
         if not same and PRESENT["extra"](like):
             lost.append("extra")
         oms = not same and (format, dialect) in OMS_TYPES
-        return Outlook(own, same, oms, self.labels and is_numbered(like), lost)
+        encoded = encodings(format, dialect) not in (None, encodings(self.name, self.dialect))
+        return Outlook(own, same, oms, self.labels and is_numbered(like), lost, encoded)
+
+
+def encodings(format: str | None, dialect: str | None) -> str | None:
+    """Whose encodings values come in that only types tell; None where values are what they are.
+
+    >>> encodings("debezium", "oms"), encodings("maxwell", "maxwell")
+    ('oms', None)
+    """
+    return load(format).encodings.get(dialect or "") if format in MODULES else None
+
+
+def lacks_types(event: Event) -> bool:
+    """Whether a row has a column whose type nobody tells.
+
+    >>> lacks_types(Event("row", "insert", after={"id": "1"}))
+    True
+    """
+    row = event.before if event.after is None else event.after
+    if not row:
+        return False
+    return event.types is None or not row.keys() <= event.types.keys()
 
 
 IMAGES = {

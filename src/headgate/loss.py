@@ -76,8 +76,9 @@ VALUES = {
     "give a schema",
     "commit-ts-unknown": "the commit number is not known; the time of the change stands for it",
     "json-null": "JSON's null is written as NULL",
-    "untyped": "a value is written as its producer encoded it, because its column's type is not "
-    "known, or the value is none of that type; give a schema, or the option `columns`",
+    "untyped": "a value is written as its producer encoded it (base64, days or microseconds since "
+    "1970), because its column's type is not known, or the value is none of that type; give a "
+    "schema (--schema FILE), or columns='price DECIMAL(9,2)' as an option of what is read",
     "misfit": "a value that does not fit its column's type is written as text",
 }
 """Values that a format may be unable to write."""

@@ -113,6 +113,8 @@ class Format:
     """A map of texts that a producer may write in another order each time (splice)."""
     reads_key: bool = True
     """Whether decoding looks at a message's key."""
+    encodings: Mapping[str, str] = field(default_factory=dict)
+    """By dialect: whose encodings its values come in that nothing but a column's type tells."""
     definitions: Callable[[Event], str] | None = None
     """What DDL's message tells of tables beside the statement, as CREATE TABLE statements."""
     column_reader: Callable[[Producer, Any], ReadColumn] | None = None

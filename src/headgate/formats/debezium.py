@@ -428,6 +428,7 @@ FORMAT = Format(
     kinds="rows, truncations, DDL, watermarks, heartbeats, transaction and snapshot markers, "
     "tombstones",
     encoding=ENCODING,
+    encodings={"debezium": "debezium", "oms": "oms", "oms-flatten": "oms"},
     unspliced=frozenset({"unavailable_value_placeholder"}),
     varying=(
         *("before", "after", "ts_ms", "ts_us", "ts_ns"),

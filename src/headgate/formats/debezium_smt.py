@@ -352,5 +352,6 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, tombstones, and what the transform lets pass",
     encoding=ENCODING,
+    encodings={"debezium": "debezium", "oms": "oms"},
     column_reader=column_reader,
 )
