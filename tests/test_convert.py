@@ -163,7 +163,7 @@ def test_an_output_of_no_known_kind_is_refused(feed: Path, tmp_path: Path, name:
         (["--to", "auto"], "must be named"),
         (["--to", "canal-json", "--option", "enable-tidb-extension=true"], "canal-json:ticdc"),
         (["--to", "canal-json", "--option", "topik=x"], "did you mean 'topic'"),
-        (["--to", "canal-json", "--option", "topic={db}"], "{database} and {table}"),
+        (["--to", "canal-json", "--option", "topic={db}"], "{database}, {schema} and {table}"),
         (["--to", "canal-json", "--option", "partition=table"], "partition-num"),
     ],
 )

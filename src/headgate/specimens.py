@@ -14,7 +14,7 @@ TOPIC = f"prefix.{DATABASE}.{TABLE}"
 """Where some formats' messages name their table."""
 
 SCHEMA = f"""
-CREATE TABLE {DATABASE}.{TABLE} (
+CREATE TABLE {TABLE} (
   id BIGINT NOT NULL PRIMARY KEY,
   c_tiny TINYINT, c_utiny TINYINT UNSIGNED, c_small SMALLINT, c_usmall SMALLINT UNSIGNED,
   c_medium MEDIUMINT, c_umedium MEDIUMINT UNSIGNED, c_int INT, c_uint INT UNSIGNED,
@@ -60,6 +60,10 @@ EVENT_TIME = (COMMIT_TS >> 18) * 1_000
 EMIT_TIME = EVENT_TIME + 5_123_456
 
 
+HAS_SCHEMAS = {("debezium", "debezium"), ("debezium-smt", "debezium"), ("dataworks", "v2.0")}
+"""Formats and dialects whose tables can be in schemas."""
+
+
 @lru_cache(maxsize=64)
 def specimens(format: str, dialect: str) -> tuple[Event, ...]:
     """Every kind of event, with everything that any format can carry of it.
@@ -101,4 +105,6 @@ def specimens(format: str, dialect: str) -> tuple[Event, ...]:
         event.database, event.table, event.position = DATABASE, TABLE, POSITION
         event.commit_ts, event.event_time, event.emit_time = COMMIT_TS, EVENT_TIME, EMIT_TIME
     precise = msgspec.structs.replace(rows[0], event_time=EVENT_TIME + 1)
+    if (format, dialect) in HAS_SCHEMAS:
+        others.append(msgspec.structs.replace(rows[0], schema="public"))
     return (*rows, precise, *others)
