@@ -418,7 +418,7 @@ FORMAT = Format(
     name="debezium",
     summary="Debezium's change event envelope, with or without its schema",
     dialects={
-        "debezium": "Debezium's MySQL connector, 0.9 to 3.x, and TiCDC's protocol debezium",
+        "debezium": "Debezium 0.9 to 3.x, of MySQL and of databases with schemas; TiCDC's debezium",
         "oms": "OceanBase Migration Service, method Debezium",
         "oms-flatten": "OceanBase Migration Service, method DebeziumFlatten",
     },
