@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from headgate.codec import decode_message
 from headgate.encoding import Encoder
@@ -255,8 +255,8 @@ class Recording:
         result = Comparison()
         waiting = changes(self.format.startswith("debezium"), self.deletes)
         snapshot = final()
-        plain = decoder(self.format, **self.options)
         reader = READINGS[reading](self)
+        plain = decoder(self.format, **self.options, **reader.knows)
         snapshots = 0
         for line in lines(MYSQL / f"{self.name}.jsonl.xz"):
             message = (unpacked(line["key"]), unpacked(line["value"]), line["topic"])
@@ -294,6 +294,8 @@ class Alone:
     """A message by itself: where it does not tell the declared digits, trailing zeros are free."""
 
     exact = False
+    knows: ClassVar[dict[str, str]] = {}
+    """Options that tell the tables' names: a topic's may be ambiguous."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -310,6 +312,7 @@ class WithSchema(Alone):
     """Decoded with a schema: the table as it was at that statement."""
 
     exact = True
+    knows: ClassVar[dict[str, str]] = {"schema": (MYSQL / "schema.sql").read_text("utf-8")}
 
     def __init__(self, recording: Recording) -> None:
         super().__init__(recording)
