@@ -504,6 +504,8 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         )
         if own:
             restore(message, source, event, own)
+            if source.connector not in MYSQL_LIKE:
+                discard(lost, ("position",))  # what other databases call it is written too
             if source.commit_ts is not UNSET:
                 discard(lost, ("commit-ts",))
         elif source.pos is None and event.position and "pos" in event.position:
