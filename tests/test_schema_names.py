@@ -127,6 +127,7 @@ def test_flattened_rows_tell_their_schema() -> None:
     assert (None, "public", "orders") == (event.database, event.schema, event.table)
     assert b'"__schema":"public","__table":"orders"' in (again.value or b"")
     assert b'"__schema":"public","__table":"orders"' in (told.value or b"")
+    decode = decoder("debezium-smt:debezium", schema="CREATE TABLE dbo.orders (id INT)")
     (event,) = decode(None, b'{"id":1,"__op":"c","__schema":"dbo"}', "s.shop.dbo.orders")
     assert ("shop", "dbo", "orders") == (event.database, event.schema, event.table)
 

@@ -249,7 +249,7 @@ def place(
         if name is not None and not isinstance(name, str):
             raise wrong("the added field for database, schema or table is no text")
     parts = topic.split(".") if topic else []
-    if tables and (known := topic_table(parts, tables)):
+    if schema is None and tables and (known := topic_table(parts, tables)):
         database, table = database or known[0], table or known[1]
     elif len(parts) > 2:
         last = parts.pop()
