@@ -48,7 +48,7 @@ from headgate.formats.parts.debezium_source import (
     source_moment,
     tombstone,
 )
-from headgate.formats.parts.debezium_unavailable import MAY_LACK, make_take, may_lack
+from headgate.formats.parts.debezium_unavailable import make_take, may_lack
 from headgate.memo import Memo
 from headgate.strict_json import Raw, members, parse, reader
 from headgate.values import convert, exact_nested, names_json, to_text
@@ -129,7 +129,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         plan = plan_of(schema, writer, database, qualified(source.schema, table))
         before, after = envelope.before, envelope.after
         missing = None
-        if op in MAY_LACK and may_lack(source.connector, source.version):
+        if may_lack(source.connector, source.version):
             missing = take_unavailable(rest, before, after)
         types = plan.types if not plan.texts else with_datetimes(plan, before, after)
         if plan.converters:

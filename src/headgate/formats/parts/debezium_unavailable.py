@@ -17,8 +17,6 @@ from typing import Any
 import msgspec
 
 PLACEHOLDER = "__debezium_unavailable_value"
-MAY_LACK = ("update", "delete")
-"""Of other rows the log holds everything."""
 MYSQL = ("mysql", "mariadb")
 MYSQL_SINCE = (3, 7)
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})")
