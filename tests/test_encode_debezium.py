@@ -490,7 +490,7 @@ def test_a_count_that_is_out_of_range_is_text_and_counted(mode: str, mysql: str,
     sent, field, codes = column(mysql, text, time_precision_mode=mode)
 
     assert (text, ["misfit"]) == (sent, codes)
-    assert field["type"] in ("int32", "int64")
+    assert field["type"] == "string"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from headgate.formats.encoders.common import (
     name_list,
     written,
 )
+from headgate.formats.encoders.connect_fit import Pair, lacking, settle
 from headgate.formats.encoders.connect_values import (
     BOOLEAN,
     INT64,
@@ -52,6 +53,9 @@ class Layout:
         self.columns, self.nullable = columns, nullable
         self.names = list(columns)
         self.writers: Writers = [(n, c.write) for n, c in columns.items() if c.write]
+        self.nested = any(c.head["type"] in ("struct", "array") for c in columns.values())
+        """Whether a column has a value that its own text makes."""
+        self.required = [name for name, null in nullable.items() if not null]
         self.blocks: dict[Any, Any] = {}
 
     def block(self, told: Any, make: Callable[[], Any]) -> Any:
@@ -141,8 +145,13 @@ def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types 
     def make(types: Types | None) -> Plan:
         parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
         # Where lengths are told at all, a type without one has none: DATETIME is DATETIME(0).
+        # A DECIMAL always has one in MySQL: without it, it is another database's.
         told = any(t.length is not None for t in parsed.values())
-        measured = [n for n, t in parsed.items() if not told and is_measured(t, options)]
+        measured = [
+            n
+            for n, t in parsed.items()
+            if is_measured(t, options) and (not told or t.family == "decimal")
+        ]
         return Plan(types, make_column, measured, own)
 
     return Plans(make)
@@ -265,6 +274,35 @@ def columns_of(event: Event, layout: Layout, lost: list[str]) -> Mapping[str, Co
     guessed = [(n, number_column(n, images)) for n in name_list(extra.get("numbers"))]
     guessed += [(n, BOOLEAN) for n in name_list(extra.get("booleans"))]
     return found | {n: c for n, c in guessed if n in found and n not in known}
+
+
+Declared = tuple[Mapping[str, Column], Mapping[str, bool]]
+"""The columns of a message, and whether each may be null, where that is told."""
+
+
+def declared(event: Event, layout: Layout, rows: tuple[Pair, ...], lost: list[str]) -> Declared:
+    """What a message's schema says of its columns, so that all of its values agree with it."""
+    columns = columns_of(event, layout, lost)
+    extra = event.extra or NOTHING
+    if layout.nested or "misfit" in lost or "nested" in extra or "unavailable" in extra:
+        agreed = settle(columns, rows)
+        if agreed is not columns and "misfit" not in lost:
+            known = layout.columns.keys() - unavailable(event).keys()
+            lost += ["misfit"] * any(agreed[name] is not columns[name] for name in known)
+        columns = agreed
+    missing = lacking((*(event.key or ()), *layout.required), rows)
+    if not missing:
+        return columns, layout.nullable
+    return columns, {**layout.nullable, **dict.fromkeys(missing, True)}
+
+
+def declared_key(layout: Layout, declared: Declared) -> tuple[Any, ...]:
+    """By what a schema block is known that was made of such columns; the usual one by nothing."""
+    columns, nullable = declared
+    if columns is layout.columns and nullable is layout.nullable:
+        return ()
+    named = tuple((n, c.head["type"], c.tail.get("name")) for n, c in columns.items())
+    return named, tuple(nullable.items())
 
 
 def number_column(name: str, images: list[Image]) -> Column:

@@ -37,6 +37,7 @@ _DECIMAL = re.compile(r"(-?)(\d+)(?:\.(\d+))?", re.ASCII)
 is_usual = re.compile(r"\d{4}-\d\d-\d\d (?!24)\d\d:\d\d:\d\d(?:\.\d+)?", re.ASCII).fullmatch
 """What Python's reader of times may be given: 2024-W10-1 is a day to it, 24:00 the next one's."""
 INT32, INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
+RANGES = {"int16": range(-(2**15), 2**15), "int32": INT32, "int64": INT64}
 DAY_MILLIS = range(24 * 60 * 60 * 1000 + 1)
 """What Connect's Time may be: it has no negative times, and none beyond a day."""
 
@@ -177,7 +178,7 @@ def _column(
 ) -> Column:
     family = type_.family
     if family == "integer":
-        return integer(type_, options)
+        return integer(type_, options, schemas)
     if family == "decimal":
         scale = type_.scale or 0
         if type_.length is None:
@@ -234,13 +235,30 @@ def source_parameters(mysql: str, digits: int | None) -> dict[str, str]:
 # Numbers
 
 
-def integer(type_: MySqlType, options: ValueOptions) -> Column:
-    """An integer; BIGINT UNSIGNED by its mode."""
+def integer(type_: MySqlType, options: ValueOptions, schemas: bool) -> Column:
+    """An integer; BIGINT UNSIGNED by its mode. A schema says how large it may be."""
     if type_.base == "bigint" and type_.unsigned:
         if options.bigint_unsigned_handling_mode == "long":
             return plain("int64", wrapped)
         return decimal_column(20, 0, options)
-    return plain(INTEGERS[type_.base][type_.unsigned], whole)
+    wire = INTEGERS[type_.base][type_.unsigned]
+    return plain(wire, within(RANGES[wire]) if schemas else whole)
+
+
+def within(allowed: range) -> Write:
+    """A function from digits to a number of a declared size.
+
+    >>> within(range(-128, 128))("-5")
+    -5
+    """
+
+    def write(text: str) -> Any:
+        found = whole(text)
+        if len(text) > 20 or (found if found.__class__ is int else int(text)) not in allowed:
+            raise Lossy("misfit", found)
+        return found
+
+    return write
 
 
 def wrapped(text: str) -> Any:
@@ -253,7 +271,9 @@ def wrapped(text: str) -> Any:
     if len(text) > 20:
         raise Lossy("misfit", text)
     if found.__class__ is not int and (beyond := int(text)) >= 2**63:
-        raise Lossy("bigint-unsigned", beyond - 2**64 if beyond < 2**64 else found)
+        raise (
+            Lossy("misfit", found) if beyond >= 2**64 else Lossy("bigint-unsigned", beyond - 2**64)
+        )
     return found
 
 

@@ -14,11 +14,14 @@ from headgate.event import Event, Record
 from headgate.formats import Encode, Encoding
 from headgate.formats.encoders import connect_schema
 from headgate.formats.encoders.common import BACKSLASH, jackson_style, to_json
+from headgate.formats.encoders.connect_fit import Pair
 from headgate.formats.encoders.connect_rows import (
     CONNECT_FORMATS,
     NOTHING,
     Layout,
     columns_of,
+    declared,
+    declared_key,
     images_of,
     oms_planner,
     planner,
@@ -408,17 +411,18 @@ Starts = tuple[bytes, bytes, bytes]
 NO_SCHEMA: Starts = (b"", b"", b"")
 
 
-def make_starts(event: Event, layout: Layout, source: Source, lost: list[str]) -> Starts:
+def make_starts(
+    event: Event, layout: Layout, source: Source, rows: tuple[Pair, ...], lost: list[str]
+) -> Starts:
     """The schema blocks of an event."""
-    columns = columns_of(event, layout, lost)
+    agreed = declared(event, layout, rows, lost)
     table = block_names(event, source)
     placed, in_schema = is_placed(source), event.schema is not None
     told: tuple[Any, ...] = (table, event.key, source.connector, placed, in_schema)
-    if columns is not layout.columns:
-        told += (tuple((n, c.head["type"]) for n, c in columns.items()),)
+    told += declared_key(layout, agreed)
 
     def make() -> Starts:
-        found = connect_schema.columns(columns, event.key or (), layout.nullable)
+        found = connect_schema.columns(agreed[0], event.key or (), agreed[1])
         by_name = {field["field"]: field for field in found}
         key = [by_name[name] for name in event.key or () if name in by_name]
         value = connect_schema.envelope(found, table, source.connector, placed, in_schema)
@@ -496,8 +500,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = images_of(event, layout, lost)
         source, source_json = source_of(event, own)
+        rows = ((before, event.before), (after, event.after))
         value_start, key_start, end = (
-            make_starts(event, layout, source, lost) if schemas else NO_SCHEMA
+            make_starts(event, layout, source, rows, lost) if schemas else NO_SCHEMA
         )
         message = Envelope(
             before, after, source_json, None, OPS[op], thousandth(emitted), emitted, nanos(emitted)

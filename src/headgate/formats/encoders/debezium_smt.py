@@ -18,7 +18,8 @@ from headgate.formats.encoders.connect_rows import (
     CONNECT_FORMATS,
     NOTHING,
     Layout,
-    columns_of,
+    declared,
+    declared_key,
     oms_planner,
     planner,
     put_unavailable,
@@ -312,7 +313,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         told = [] if bare else list(present(event, source, kept, fields))
         starts = NO_SCHEMA
         if schemas and source:
-            starts = make_starts(event, layout, source, [f for f, _ in told], bare, lost)
+            starts = make_starts(event, layout, source, row, [f for f, _ in told], bare, lost)
         values = None
         if own and "key" in kept:
             key: bytes | None = kept["key"].encode()
@@ -373,17 +374,22 @@ def deletion(mode: str, starts: Starts, key: bytes | None, lost: list[str]) -> l
 
 
 def make_starts(
-    event: Event, layout: Layout, source: Any, fields: list[Added], optional: bool, lost: list[str]
+    event: Event,
+    layout: Layout,
+    source: Any,
+    row: dict[str, Any],
+    fields: list[Added],
+    optional: bool,
+    lost: list[str],
 ) -> Starts:
     """The schema blocks of a row, or of what is null in its place."""
-    columns = columns_of(event, layout, lost)
+    agreed = declared(event, layout, ((row, event.after or event.before),), lost)
     table = block_names(event, source)
     told: tuple[Any, ...] = (table, event.key, optional, tuple(field[:2] for field in fields))
-    if columns is not layout.columns:
-        told += (tuple((n, c.head["type"]) for n, c in columns.items()),)
+    told += declared_key(layout, agreed)
 
     def make() -> Starts:
-        found = connect_schema.columns(columns, event.key or (), layout.nullable)
+        found = connect_schema.columns(agreed[0], event.key or (), agreed[1])
         by_name = {field["field"]: field for field in found}
         key = [by_name[name] for name in event.key or () if name in by_name]
         found += [connect_schema.metadata(name, wire) for name, wire, _ in fields]
