@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from messages import canal, maxwell
@@ -14,7 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from test_cli import run
 
 import headgate
+from headgate.cluster import write_records
 from headgate.errors import UsageError
+from headgate.files import Split
+from headgate.jobs import converted
 
 SCHEMA = "CREATE TABLE shop.t (id INT PRIMARY KEY, size ENUM('S','M','L'));\n"
 TICDC = (
@@ -199,6 +204,47 @@ def test_what_lines_cannot_hold_is_reported(
     counts = {line.split()[1]: line.split()[0] for line in done.stderr.splitlines()[-8:]}
 
     assert (b"2", b"1") == (counts[b"message-keys"], counts[b"null-values"])
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_spark_converts_once_also_where_there_are_dead_letters(
+    spark: SparkSession, feed: Path, tmp_path: Path, keep: bool
+) -> None:
+    calls, errors = tmp_path / "calls", tmp_path / "errors"
+
+    def work(split: Split) -> Iterator[pa.RecordBatch]:
+        with calls.open("a") as file:
+            file.write("read\n")
+        return converted(split, "auto", {}, "maxwell", {}, lines=True)
+
+    out = str(tmp_path / "out")
+    lost, tally = write_records([str(feed)], None, out, True, str(errors) if keep else None, work)
+
+    assert "read\n" == calls.read_text()
+    assert [("malformed-json", 1)] == [(code, n) for (code, _), n in tally.items()]
+    assert lost
+    assert 3 == spark.read.text(out).count()
+    assert not keep or [b'{"oops'] == pq.read_table(errors).column("value").to_pylist()
+
+
+def test_cached_events_are_not_decoded_again(spark: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(canal())
+    events = headgate.decode(spark.read.text(str(source)))
+    fresh = headgate.rows(events, "shop.orders", "id BIGINT")
+    events.cache().count()
+    try:
+        source.write_bytes(
+            canal(data=[{"id": "2", "amount": "1.10", "note": None}])
+        )  # another message, as Kafka would have by now
+        assert [2] == [row.id for row in fresh.collect()]
+        assert [1] == [
+            row.id for row in headgate.rows(events, "shop.orders", "id BIGINT").collect()
+        ]
+        (record,) = headgate.encode(events, "maxwell").collect()
+        assert 1 == json.loads(record.value)["data"]["id"]
+    finally:
+        events.unpersist()
 
 
 def messages(spark: SparkSession, *values: bytes) -> DataFrame:

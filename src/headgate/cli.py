@@ -28,12 +28,15 @@ from headgate.jobs import (
     CONVERTED_SCHEMA,
     COUNT_SCHEMA,
     DEAD_SCHEMA,
+    MESSAGE_SCHEMA,
     NOT_IN_LINES,
     PRINTED_SCHEMA,
+    Tally,
     converted,
     counted,
     dead_letters,
     decoded,
+    note,
     printed,
 )
 from headgate.limits import IN_PROCESS_BYTES
@@ -48,11 +51,8 @@ WRONG_PATH = (
 """Errors of the system that tell of a wrong call; others, as a full disk, tell of a failure."""
 STDOUT = "standard output"
 LINES = (".jsonl", ".json", ".ndjson", ".txt")
-MESSAGE_SCHEMA = pa.schema(list(CONVERTED_SCHEMA)[:-2])
 Work = Callable[[Split], Iterator[pa.RecordBatch]]
 PerFile = Iterator[tuple[str, Iterable[pa.RecordBatch]]]
-Tally = Counter[tuple[str, str]]
-"""How many dead letters have which code, each with its first sentence."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -473,10 +473,7 @@ def refuse_used(folder: str) -> None:
 
 def note_dead(letters: pa.RecordBatch, tally: Tally) -> pa.RecordBatch:
     """Count dead letters by code, with a first sentence for each."""
-    for code, message in zip(
-        letters.column("code").to_pylist(), letters.column("message").to_pylist()
-    ):
-        tally[code, next((m for c, m in tally if c == code), message)] += 1
+    note(tally, zip(letters.column("code").to_pylist(), letters.column("message").to_pylist()))
     return letters
 
 

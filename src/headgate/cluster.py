@@ -9,6 +9,7 @@ from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -16,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.errors import HeadgateError, SpliceError, UsageError
 from headgate.files import MOST_SPLIT, STDIN, Split, splits
-from headgate.jobs import CONVERTED_SCHEMA, DEAD_SCHEMA, decoded
+from headgate.jobs import CONVERTED_SCHEMA, DEAD_SCHEMA, MESSAGE_SCHEMA, Tally, decoded, note
 from headgate.session import session
 from headgate.spark import EVENT_DDL, fast_worker
 
@@ -86,7 +87,7 @@ def write_events(
     out: str,
     errors: str | None,
     master: str | None,
-) -> Counter[tuple[str, str]]:
+) -> Tally:
     """Decode into Parquet; the dead letters are counted, and kept, from what was written."""
     spark = session(master)
     parts = parts_of(files, spark.sparkContext.defaultParallelism)
@@ -110,7 +111,7 @@ def write_events(
 
 def write_records(
     files: list[str], master: str | None, out: str, text: bool, errors: str | None, work: Work
-) -> tuple[Counter[str], Counter[tuple[str, str]]]:
+) -> tuple[Counter[str], Tally]:
     """Convert into a directory, in one pass; what was lost, and the dead letters, counted."""
     spark = session(master)
     parts = parts_of(files, spark.sparkContext.defaultParallelism)
@@ -120,32 +121,35 @@ def write_records(
         lambda index: work(parts[index][1]),
         from_arrow_schema(CONVERTED_SCHEMA),
     )
+    if errors:
+        # Two writes, of messages and of dead letters, are not to be two conversions.
+        rows = rows.persist(StorageLevel.DISK_ONLY)
     seen = Observation()
-    # Few rows hold either: one per split, one per code and task.
+    # Few rows hold either: one per split.
+    told = F.struct("losses", "refused")
     watched = rows.observe(
-        seen,
-        F.collect_list("losses").alias("losses"),
-        F.count("dead").alias("dead"),
+        seen, F.collect_list(F.when(F.col("losses").isNotNull(), told)).alias("told")
     )
     records = watched.where(MESSAGE)
     try:
         if text:
             records.select(F.col("value").cast("string")).write.mode("append").text(out)
         else:
-            records.drop("dead", "losses").write.mode("append").parquet(out)
+            records.select(*MESSAGE_SCHEMA.names).write.mode("append").parquet(out)
+        lost: Counter[str] = Counter()
+        tally: Tally = Counter()
+        for each in seen.get["told"]:
+            lost.update(each["losses"])
+            for code, message, count in each["refused"]:
+                note(tally, [(code, message)], count)
+        if errors and tally:
+            letters = rows.where("dead IS NOT NULL").select("dead.*")
+            letters.write.mode("append").parquet(errors)
     except PythonException as error:
         raise refused(error) from None
-    lost: Counter[str] = Counter()
-    for each in seen.get["losses"]:
-        lost.update(each)
-    dead: Counter[tuple[str, str]] = Counter()
-    if seen.get["dead"]:
-        letters = rows.where("dead IS NOT NULL").select("dead.*")
-        if errors:
-            letters.write.mode("append").parquet(errors)
-        counts = letters.groupBy("code").agg(F.first("message"), F.count("*"))
-        dead.update({(code, said): n for code, said, n in counts.toLocalIterator()})
-    return lost, dead
+    finally:
+        rows.unpersist()
+    return lost, tally
 
 
 def over_splits(

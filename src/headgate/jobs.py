@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, chain
 from typing import Any
 
@@ -32,14 +32,18 @@ COUNT_SCHEMA = pa.schema(
         ("messages", pa.int64()),
     ]
 )
+REFUSED = pa.struct([("code", pa.string()), ("message", pa.string()), ("messages", pa.int64())])
 CONVERTED_SCHEMA = pa.schema(
     [
         *(field for field in RECORD_SCHEMA if field.name != "losses"),
         ("dead", pa.struct(list(DEAD_SCHEMA))),
         ("losses", pa.map_(pa.string(), pa.int64())),
+        ("refused", pa.list_(REFUSED)),
     ]
 )
-"""A row is a message, a dead letter, or, at the end of a split, what its messages lost."""
+"""A row is a message, a dead letter, or, at the end of a split, what its messages lost and how many
+were refused for which reason."""
+MESSAGE_SCHEMA = pa.schema(list(CONVERTED_SCHEMA)[:-3])
 NOT_IN_LINES = {
     "message-keys": "lines hold values only, and no message keys; name OUT as .parquet",
     "null-values": "a tombstone has no line; name OUT as .parquet",
@@ -48,6 +52,8 @@ NOT_IN_LINES = {
 ROW_BYTES = 4 * 1024 * 1024
 """About how much text is put into a row."""
 Options = Mapping[str, Any]
+Tally = Counter[tuple[str, str]]
+"""How many dead letters have which code, each with its first sentence."""
 
 
 def decoded(split: Split, format: str, options: Options) -> Iterator[pa.RecordBatch]:
@@ -94,12 +100,14 @@ def converted(
     """
     converter = Converter(format, options, target, target_options)
     lost: Counter[str] = Counter()
+    tally: Tally = Counter()
     batches = read(split, most_bytes_of(options))
     for halves in chain.from_iterable(map(converter.take, batches)):
         outcomes = list(map(converter.encoder, halves.events))
         lost += halves.lost
         dead = refused_messages(halves.counts, outcomes)
         if dead:
+            note(tally, dead.values())
             yield from _rows(dead=list(dead_structs(halves.rest, dead)))
             first = [0, *accumulate(halves.counts)]
             for row in dead:  # a message is written as a whole or not at all
@@ -112,8 +120,23 @@ def converted(
             found = in_lines(found, lost)
         if found.num_rows:
             yield _padded(found)
-    if lost := +lost:
-        yield from _rows(losses=[list(lost.items())])
+    lost = +lost
+    if lost or tally:
+        refused = [(code, message, count) for (code, message), count in tally.items()]
+        told = [dict(zip(REFUSED.names, each)) for each in refused]
+        yield from _rows(losses=[list(lost.items())], refused=[told])
+
+
+def note(tally: Tally, errors: Iterable[tuple[str, str]], count: int = 1) -> None:
+    """Count errors by code, with a first sentence for each.
+
+    >>> tally = Counter()
+    >>> note(tally, [("lossy", "a"), ("lossy", "b")])
+    >>> tally
+    Counter({('lossy', 'a'): 2})
+    """
+    for code, message in errors:
+        tally[code, next((m for c, m in tally if c == code), message)] += count
 
 
 def in_lines(records: pa.RecordBatch, lost: Counter[str]) -> pa.RecordBatch:
@@ -176,8 +199,9 @@ def _rows(**columns: list[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _padded(records: pa.RecordBatch) -> pa.RecordBatch:
-    kept = records.select(CONVERTED_SCHEMA.names[:-2])
-    arrays = [*kept.columns, *(pa.nulls(kept.num_rows, t) for t in CONVERTED_SCHEMA.types[-2:])]
+    kept = records.select(MESSAGE_SCHEMA.names)
+    rest = CONVERTED_SCHEMA.types[len(MESSAGE_SCHEMA) :]
+    arrays = [*kept.columns, *(pa.nulls(kept.num_rows, type_) for type_ in rest)]
     return pa.RecordBatch.from_arrays(arrays, schema=CONVERTED_SCHEMA)
 
 

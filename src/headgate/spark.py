@@ -101,7 +101,7 @@ def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
     b'{"data":[{"id":"1.10"}],"database":"d","es":1000,"'
     """
     Encoder(format, **options)  # a wrong name or option is refused here, not on a worker
-    fresh = events.__dict__.get("_headgate")
+    fresh = source_of(events)
     if fresh is not None:
         # One pass from bytes to bytes: event columns would cost more than both codecs.
         messages: DataFrame
@@ -196,7 +196,7 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
     arrow = typed_schema([(f.name, arrow_type(f.name, f.dataType)) for f in fields])
     out = StructType([*fields, *parse_schema(CHANGE_DDL)])
     wanted = table_of(table)
-    fresh = events.__dict__.get("_headgate")
+    fresh = source_of(events)
     if fresh is not None:
         # Straight from the message: building and shipping event columns would double the cost.
         messages: DataFrame
@@ -223,6 +223,17 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
             yield typed_batch(texts, arrow, batch.columns[1:])
 
     return image_rows(events, wanted).mapInArrow(cast_rows, out)
+
+
+def source_of(events: DataFrame) -> tuple[DataFrame, str, dict[str, Any]] | None:
+    """The messages, format and options that events come straight from.
+
+    None where something came in between, or where the events are cached: what is there is not to be
+    made again, and the source might have other messages by now.
+    """
+    found: tuple[DataFrame, str, dict[str, Any]] | None = events.__dict__.get("_headgate")
+    level = events.storageLevel
+    return None if level.useMemory or level.useDisk else found
 
 
 def image_rows(events: DataFrame, table: Table) -> DataFrame:
