@@ -46,10 +46,10 @@ def watermark(ts: int) -> bytes:
     )  # fmt: skip
 
 
-def ddl(ts: int, sql: str, kind: str = "ALTER") -> bytes:
+def ddl(ts: int, sql: str, kind: str = "ALTER", **changes: Any) -> bytes:
     return canal(
         data=None, type=kind, isDdl=True, sql=sql, pkNames=None, mysqlType=None, sqlType=None,
-        es=1_700_000_000_000 + ts, _tidb={"commitTs": TSO + ts},
+        es=1_700_000_000_000 + ts, _tidb={"commitTs": TSO + ts}, **changes,
     )  # fmt: skip
 
 

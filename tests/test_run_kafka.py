@@ -418,14 +418,49 @@ def test_a_message_too_large_for_kafka_is_parked(
     topic = broker.create_topic("large", 1, **{"max.message.bytes": "4000000"})
     row = {"id": "1", "amount": "1.10", "note": "x" * 900_000}
     large = canal(data=[{**row, "note": "x" * 700_000}], old=[row], type="UPDATE")
-    broker.produce(topic, [(None, large[:900_000], 0, None), (None, canal(), 0, None)])
+    headers = [("trace", b"x" * 200_000)]
+    broker.produce(
+        topic,
+        [
+            (None, large[:900_000], 0, None),
+            (None, canal(), 0, None),
+            (None, canal(table="headers"), 0, headers),
+        ],
+    )
     sink = uri(broker, "large-out", protocol="maxwell", max_message_bytes=200_000)
 
     status = once(spark, tmp_path, uri(broker, topic, max_message_bytes=500_000), sink)
 
-    assert {"": {"too-large": 1}} == status.totals.dead
+    assert {"": {"too-large": 1}, "shop.headers": {"too-large": 1}} == status.totals.dead
     assert 1 == len(broker.consume("large-out"))
     again = {"id": "1", "amount": "1.10", "note": "x" * 300_000}
     broker.produce(topic, [(None, canal(data=[again]), 0, None)])
     status = once(spark, tmp_path, uri(broker, topic, max_message_bytes=500_000), sink)
     assert {"too-large": 1} == status.totals.dead["shop.orders"]
+
+
+def test_topics_that_messages_name_have_partitions_of_their_own_or_make_dead_letters(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("named", 1)
+    for name, partitions in (("__one", 1), ("__five", 5), ("__a_b", 1)):
+        broker.create_topic(name, partitions)
+    tables, refused = ["one", "five", "new"], ["a.b", "consumer_offsets", "n" * 250]
+    rows = [
+        canal(table=table, data=[{"id": str(n), "amount": "1.10", "note": None}])
+        for table in [*tables, *refused]
+        for n in range(30)
+    ]
+    create = ddl(1, "CREATE TABLE x (id INT)", "CREATE", table="transaction_state")
+    broker.produce(topic, [(None, message, 0, None) for message in [*rows, create]])
+    sink = uri(broker, "__{table}", protocol="canal-json", partition="primary-key")
+
+    status = once(spark, tmp_path, uri(broker, topic), sink)
+
+    spread = {name: {record[0] for record in broker.consume(f"__{name}")} for name in tables}
+    assert {"one": {0}, "five": {*range(5)}, "new": {*range(3)}} == spread
+    dead = {f"shop.{name}": {"refused-topic": 30} for name in refused}
+    assert {**dead, "shop.transaction_state": {"refused-topic": 1}} == status.totals.dead
+    letters = Store(str(tmp_path / "state" / "dead-letters")).letters()
+    (said,) = {x["message"] for x in letters if x["table"] == "shop.a.b"}
+    assert "collides with existing topic: __a_b; send the table to another" in said

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headgate.dispatch import DispatchError, partitioner
+from headgate.dispatch import DispatchError, Partition, partitioner
 from headgate.errors import UsageError, internal_error, shown
 from headgate.event import Event, Record, Types, flattened, qualified
 from headgate.formats import MODULES, Encoding, Packer, decoder, load, split
@@ -91,6 +91,10 @@ class Encoder:
         self.schemas = Schemas(told.schema, source)
         self.informed = told.schema is not None
         self.route = router(told, dialect, self.encoding)
+        self.partitions: Mapping[str, int] = {}
+        """How many partitions topics have, where that is not `partition_num`."""
+        self.topic: str | None = None
+        """Where the next event goes, if that is not the option's to say."""
         self.outlooks = Memo(self.outlook)
         self.from_oms = Plans(from_oms)
         self.names_only = "types" in carried and "type-details" not in carried
@@ -167,7 +171,7 @@ class Encoder:
             return self.judge([], [kind])
         if self.route is not None:
             try:
-                records = self.route(event, records)
+                records = self.route(event, records, self.topic, self.partitions)
             except DispatchError as error:
                 return Encoded([], lost, (error.code, str(error)))
         return self.judge(records, lost) if self.strict else Encoded(records, lost)
@@ -278,7 +282,8 @@ def target(spec: str) -> tuple[str, str, Encoding]:
     return name, dialect or next(iter(format.dialects)), format.encoding
 
 
-Route = Callable[[Event, list[Record]], list[Record]]
+Route = Callable[[Event, list[Record], "str | None", Mapping[str, int]], list[Record]]
+"""Gives the records of an event the topic that is told, or the template's, and a partition."""
 
 
 PRODUCERS = {"ticdc": "ticdc", "new": "ticdc-new"}
@@ -288,35 +293,44 @@ PRODUCERS = {"ticdc": "ticdc", "new": "ticdc-new"}
 def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | None:
     """What gives each record its topic and partition; None where neither is asked for."""
     producer = PRODUCERS.get(dialect, encoding.producer)
-    partitions = partitioner(
-        options.partition,
-        options.partition_num,
-        options.partition_columns,
-        producer,
-        encoding.broadcasts_ddl,
-        options.timezone,
-    )
+
+    def among(count: int | None) -> tuple[Partition, Partition | None]:
+        """What chooses among so many partitions, and what does for messages without a key."""
+        places = partitioner(
+            options.partition,
+            count,
+            options.partition_columns,
+            producer,
+            encoding.broadcasts_ddl,
+            options.timezone,
+        )
+        if producer != "kafka" or count is None:
+            return places, None
+        # Not by the row's key, which some of these formats tell of some of a row's changes only.
+        return places, partitioner("table", count, None, "ticdc", False)
+
+    choices = Memo(among)
+    usual = choices[options.partition_num]
     topic_of = topic_template(options.topic)
     if options.partition_num is None and options.topic is None:
         return None
-    keyless = None
-    if producer == "kafka" and options.partition_num is not None:
-        # Not by the row's key, which some of these formats tell of some of a row's changes only.
-        keyless = partitioner("table", options.partition_num, None, "ticdc", False)
 
-    def route(event: Event, records: list[Record]) -> list[Record]:
+    def route(
+        event: Event, records: list[Record], topic: str | None, partitions: Mapping[str, int]
+    ) -> list[Record]:
         if len(records) > 1 and producer.startswith("ticdc"):
             # A split update: the old row's partition may be another than the new one's.
-            return [r for half, r in zip(halves(event), records) for r in route(half, [r])]
-        topic = topic_of(event)
+            found = zip(halves(event), records)
+            return [r for half, r in found for r in route(half, [r], topic, partitions)]
+        if topic is None:
+            topic = topic_of(event)
         event = event if event.schema is None else flattened(event)
-        if keyless is not None and records[0].key is None:
-            places: tuple[int | None, ...] = keyless(event)
-        else:
-            places = partitions(event)
+        count = None if topic is None else partitions.get(topic)
+        by_key, keyless = usual if count is None else choices[count]
+        choose = by_key if keyless is None or records[0].key is not None else keyless
         return [
             msgspec.structs.replace(record, topic=topic, partition=partition)
-            for partition in places
+            for partition in choose(event)
             for record in records
         ]
 

@@ -28,18 +28,19 @@ from headgate.pipeline import conditions, lots, sources
 from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
-from headgate.pipeline.kafka import DEFAULT_PARTITIONS, Topics
+from headgate.pipeline.kafka import DEFAULT_PARTITIONS
 from headgate.pipeline.kafka_options import REQUEST_SIZE
 from headgate.pipeline.lane import (
     WORK_SCHEMA,
     Found,
     Knowledge,
+    KnownTopics,
     Lane,
     Tally,
     passing,
 )
 from headgate.pipeline.packs import unpacked
-from headgate.pipeline.sinks import Batch, FileWriter, Owner, Writer, writer
+from headgate.pipeline.sinks import Batch, FileWriter, KafkaWriter, Owner, Writer, writer
 from headgate.pipeline.state import State, States
 from headgate.pipeline.storage import Storage
 from headgate.pipeline.topic_ids import TopicIds
@@ -83,11 +84,10 @@ class Engine:
         self.job = replace(
             job,
             source=with_schema(job.source, job.schema),
-            sinks=tuple(with_partitions(spark, s) for s in job.sinks),
+            sinks=tuple(map(with_defaults, job.sinks)),
         )
-        self.writers: list[Writer] = [
-            writer(spark, s, job_id, job.settings) for s in self.job.sinks
-        ]
+        self.writers: list[Writer] = [writer(spark, s, job_id, job.settings) for s in job.sinks]
+        self.topics = [w.topics if isinstance(w, KafkaWriter) else None for w in self.writers]
         letters = Storage(job.dead_letters, job.settings)
         self.letters = FileWriter(letters, Owner(job_id, job.checkpoint), lines=False)
         self.signatures: dict[int, set[str]] = {}
@@ -175,7 +175,7 @@ class Engine:
         """The work of a pass that lacked nothing, its tallies, and the DDL that is new."""
         counted = not (again or self.judging or self.long) and lots.share(messages.sparkSession) > 0
         knowledge = state.knowledge(self.storage.uri)
-        knowledge = replace(knowledge, by_place=again, counted=counted)
+        knowledge = replace(knowledge, by_place=again, counted=counted, topics=self.known_topics())
         while True:
             work = self.passed(messages, knowledge)
             try:
@@ -218,14 +218,39 @@ class Engine:
         new = {f.id: f for tally in tallies for f in tally.ddl if f.id not in known}
         disordered = {t.lane for t in tallies if t.disordered} - knowledge.disordered
         self.long |= any(tally.long for tally in tallies)
-        if not (unknown or new or disordered or (knowledge.counted and self.long)):
+        topics = self.met_topics(tallies, knowledge.topics)
+        if not (unknown or new or disordered or topics or (knowledge.counted and self.long)):
             return None
         return replace(
             knowledge,
             counted=knowledge.counted and not self.long,
             schedule=scheduled([*knowledge.schedule, *new.values()]),
             disordered=knowledge.disordered | disordered,
+            topics=self.known_topics(),
         )
+
+    def known_topics(self) -> tuple[KnownTopics, ...]:
+        """What is known of each sink's topics."""
+        return tuple(
+            KnownTopics() if each is None else KnownTopics(dict(each.known), dict(each.refused))
+            for each in self.topics
+        )
+
+    def met_topics(self, tallies: list[Tally], known: tuple[KnownTopics, ...]) -> bool:
+        """Look at topics that a pass met first; whether that makes another pass of it."""
+        changed = False
+        for sink, topics in enumerate(self.topics):
+            if topics is None:
+                continue
+            met = {topic for tally in tallies for topic in tally.topics[sink]}
+            topics.ensure(met)
+            usual = self.job.sinks[sink].options["partition_num"]
+            changed |= any(
+                topic in topics.refused
+                or topics.known[topic] != known[sink].partitions.get(topic, usual)
+                for topic in met
+            )
+        return changed
 
     def add_parts(
         self,
@@ -257,6 +282,8 @@ class Engine:
         """An encoder for what the driver writes itself: DDL and watermarks."""
         chosen = self.job.sinks[sink]
         encoder = Encoder(chosen.format, **chosen.options)
+        topics = self.topics[sink]
+        encoder.partitions = {} if topics is None else topics.known
         for event in state.catalogue:
             encoder.learn(event)
         return encoder
@@ -266,6 +293,7 @@ class Engine:
         if not found.wanted:
             encoder.learn(found.event)
             return []
+        encoder.topic = found.topic
         records = encoder(found.event).records
         for n, record in enumerate(records):
             name = found.id if n == 0 or record.partition is not None else f"{found.id}.{n}"
@@ -293,11 +321,16 @@ class Engine:
 
     def broadcast(self, sink: int, event: Event, topics: list[list[str]]) -> list[Record]:
         """Messages of an event that is of no table: for a sink of several topics, to each."""
-        records = self.encoder(sink, State())(event).records
-        if self.job.sinks[sink].kind != "kafka" or all(r.topic is not None for r in records):
+        encoder, known = self.encoder(sink, State()), self.topics[sink]
+        records = encoder(event).records
+        if known is None or all(record.topic is not None for record in records):
             return records
+        found: list[Record] = []
         own = topics[sink] if topics else []
-        return [msgspec.structs.replace(r, topic=topic) for topic in own for r in records]
+        known.ensure(own)
+        for encoder.topic in own:
+            found += encoder(event).records
+        return found
 
     def heartbeat(self) -> None:
         """Tell readers of Kafka that the job lives, and how far it is: to its newest change."""
@@ -405,17 +438,12 @@ def with_schema(source: Source, schema: str | None) -> Source:
     return replace(source, options={**source.options, "schema": schema})
 
 
-def with_partitions(spark: SparkSession, sink: Sink) -> Sink:
-    """A Kafka sink that knows how many partitions its topics have, so that rows keep theirs."""
+def with_defaults(sink: Sink) -> Sink:
+    """A Kafka sink with what its encoder has to know; the engine tells what topics there are."""
     if sink.kind != "kafka":
         return sink
     options = dict(sink.options)
     if "max_message_bytes" in names(load(sink.format.partition(":")[0]).encoding.options):
         options.setdefault("max_message_bytes", MESSAGE_BYTES)
-    topic = options.get("topic")
-    if options.get("partition_num") is None:
-        fixed = topic is not None and "{" not in str(topic)
-        options["partition_num"] = (
-            Topics(spark, sink).partitions(str(topic)) if fixed else DEFAULT_PARTITIONS
-        )
+    options["partition_num"] = options.get("partition_num") or DEFAULT_PARTITIONS
     return replace(sink, options=options)

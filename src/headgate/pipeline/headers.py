@@ -54,6 +54,15 @@ def to_text(headers: Iterable[tuple[str, bytes | None]]) -> str | None:
     return msgspec.json.encode(found).decode() if found else None
 
 
+def header_bytes(headers: Headers) -> int:
+    """About how much of a message its headers are: a few bytes tell the lengths of each.
+
+    >>> header_bytes((("trace", b"1"), ("none", None)))
+    30
+    """
+    return sum(len(name.encode()) + len(value or b"") + 10 for name, value in headers)
+
+
 def texts(column: pa.Array) -> pa.Array:
     """A column of headers as text."""
     if column.null_count == len(column):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from headgate.errors import UsageError
+from headgate.errors import HeadgateError, UsageError, shown
 from headgate.pipeline.job import Sink
 from headgate.pipeline.kafka_options import COMMITTED, ISOLATION
 
@@ -18,7 +18,17 @@ DEFAULT_PARTITIONS = 3
 """Partitions of a topic that is made, where `partition-num` does not say; as TiCDC has it."""
 TRIES, PAUSE = 3, 1.0
 """How often a question is asked while brokers do not answer, and the seconds in between."""
+INVALID = "InvalidTopicException"
 T = TypeVar("T")
+
+
+OWN_TOPICS = {
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+    "__cluster_metadata",
+}
+"""Topics that Kafka keeps for itself."""
 
 
 class Topics:
@@ -28,37 +38,62 @@ class Topics:
         self.sink = sink
         self.jvm: Any = spark._jvm
         self.known: dict[str, int] = {}
+        """Over how many partitions of a topic rows are spread."""
+        self.refused: dict[str, str] = {}
+        """Names that cannot be written to, and why."""
 
     def ensure(self, names: Iterable[str]) -> None:
-        """Make the topics that are not there."""
-        wanted = sorted(set(names) - set(self.known))
+        """Look at topics, each once, and make those that are not there."""
+        wanted = sorted(set(names) - self.known.keys() - self.refused.keys())
         if not wanted:
             return
         with Admin(self.jvm, self.sink.kafka, self.sink.name) as admin:
-            self.known.update(admin.partitions(wanted))
-            missing = [name for name in wanted if name not in self.known]
+            found = admin.described(wanted)
+            for name in wanted:
+                if name in OWN_TOPICS or (name in found and found[name].isInternal()):
+                    self.refused[name] = "Kafka keeps it for itself"
+                elif name in found:
+                    self.known[name] = self.spread(name, found[name].partitions().size())
+            missing = [n for n in wanted if n not in self.known and n not in self.refused]
             if missing and not self.sink.create_topics:
                 raise UsageError(
                     f"{self.sink.name}: no topic {', '.join(missing)}; create it, or set "
                     "auto-create-topic=true"
                 )
             partitions = int(self.sink.options.get("partition_num") or DEFAULT_PARTITIONS)
-            for name in wanted:
-                if self.known.get(name, partitions) < partitions and "partition_num" in (
-                    self.sink.options
-                ):
-                    raise UsageError(
-                        f"{self.sink.name}: topic {name} has {self.known[name]} partitions, fewer "
-                        f"than the {partitions} that rows are spread over; set partition-num"
-                    )
             for name in missing:
-                admin.create(name, partitions, self.sink.replication)
-                self.known[name] = partitions
+                try:
+                    admin.create(name, partitions, self.sink.replication)
+                    self.known[name] = partitions
+                except TopicRefused as error:
+                    self.refused[name] = str(error)
 
-    def partitions(self, name: str) -> int:
-        """How many partitions a topic has; it is made if it is not there."""
-        self.ensure([name])
-        return self.known[name]
+    def spread(self, name: str, has: int) -> int:
+        """Over how many partitions rows are spread of a topic that has so many.
+
+        `partition-num` says so for the one topic that the sink names. Of topics that messages name,
+        each has its own number, and it is that of new ones.
+        """
+        told = self.sink.options.get("partition_num")
+        if told is None or name != self.sink.options.get("topic"):
+            return has
+        if has < int(told):
+            raise UsageError(
+                f"{self.sink.name}: topic {name} has {has} partitions, fewer than the {told} that "
+                "rows are spread over; set partition-num"
+            )
+        return int(told)
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse to write to topics that Kafka refuses."""
+        self.ensure(names)
+        for name in names:
+            if name in self.refused:
+                raise UsageError(f"{self.sink.name}: topic {shown(name)}: {self.refused[name]}")
+
+
+class TopicRefused(HeadgateError):
+    """Kafka does not take a topic of that name, whoever asks and however often."""
 
 
 class Admin:
@@ -117,7 +152,8 @@ class Admin:
                 try:
                     found[name] = futures[name].get()
                 except Py4JJavaError as error:
-                    if "UnknownTopicOrPartition" not in str(error.java_exception):
+                    said = str(error.java_exception)
+                    if "UnknownTopicOrPartition" not in said and INVALID not in said:
                         raise
             return found
 
@@ -144,14 +180,20 @@ class Admin:
         return {lane: found.get(place).offset() for place, lane in places.items()}
 
     def create(self, name: str, partitions: int, replication: int) -> None:
-        """Make a topic; that another did so at the same time is no error."""
+        """Make a topic; that another did so at the same time is no error.
+
+        TopicRefused, where its name is at fault.
+        """
         topic = self.jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, replication)
 
         def ask() -> None:
             try:
                 self.client.createTopics(self.list([topic])).all().get()
             except Py4JJavaError as error:
-                if "TopicExists" not in str(error.java_exception):
+                said = str(error.java_exception)
+                if INVALID in said or "PolicyViolation" in said:
+                    raise TopicRefused(shown(reason(error), 300)[1:-1]) from None
+                if "TopicExists" not in said:
                     raise
 
         self.asked(ask)
@@ -176,8 +218,13 @@ class Admin:
 
     def refused(self, error: Py4JJavaError) -> UsageError:
         """What Kafka said, without the stack."""
-        said = str(error.java_exception).rpartition("Exception: ")[2] or str(error.java_exception)
-        return UsageError(f"{self.name}: Kafka says: {said.strip()}; check the brokers' address")
+        return UsageError(f"{self.name}: Kafka says: {reason(error)}; check the brokers' address")
+
+
+def reason(error: Py4JJavaError) -> str:
+    """What Kafka said, without the stack."""
+    said = str(error.java_exception)
+    return (said.rpartition("Exception: ")[2] or said).strip()
 
 
 def passes(error: Py4JJavaError) -> bool:

@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from headgate.arrow import OVERSIZE, SOURCE_COLUMNS, bounded, decode_parts, most_bytes_of
 from headgate.encoding import Encoded, Encoder, packed
-from headgate.errors import internal_error
+from headgate.errors import internal_error, shown
 from headgate.event import Event, Record, qualified
 from headgate.formats import decoder
 from headgate.limits import BATCH_BYTES, SPLICED_ROWS
 from headgate.pipeline.counts import add_counts, add_table
-from headgate.pipeline.headers import ID_HEADER, from_text, to_text
+from headgate.pipeline.headers import ID_HEADER, from_text, header_bytes, to_text
 from headgate.pipeline.identity import comes_before, identity, placed_identity
 from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.ledger import Ledger
@@ -109,6 +109,15 @@ class Tally(msgspec.Struct):
 
 
 @dataclass(frozen=True)
+class KnownTopics:
+    """What is known of the topics of a sink."""
+
+    partitions: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Topics that Kafka does not take, and why."""
+
+
+@dataclass(frozen=True)
 class Knowledge:
     """What a pass is told of the job so far, and of its batch."""
 
@@ -125,6 +134,8 @@ class Knowledge:
     schedule: tuple[Found, ...] = ()
     """DDL of this batch in its order."""
     disordered: frozenset[Lane] = frozenset()
+    topics: tuple[KnownTopics, ...] = ()
+    """By sink."""
     counted: bool = False
     """Whether long messages come without their contents (lots.py)."""
 
@@ -175,11 +186,13 @@ class Worker:
         self.storage = Storage(knowledge.state_uri, job.settings)
         self.lanes: dict[Lane, LanePass] = {}
         self.ddl_encoders = self.encoders()
-        self.short_cut = ShortCut(job, knowledge.catalogue)
+        self.short_cut = ShortCut(job, knowledge.catalogue, knowledge.topics)
 
     def encoders(self) -> list[Encoder]:
         """An encoder for each sink, that knows what earlier batches told."""
         encoders = [Encoder(sink.format, **sink.options) for sink in self.job.sinks]
+        for encoder, known in zip(encoders, self.knowledge.topics):
+            encoder.partitions = known.partitions
         for encoder in encoders:
             for event in self.knowledge.catalogue:
                 encoder.learn(event)
@@ -505,8 +518,11 @@ class LanePass:
         at = ids.index(id_) if id_ in ids else -1
         if found.wanted or found.event.error:
             # The driver writes it; here it shows whether every sink takes it.
-            outcomes = [[encoder(found.event)] for encoder in self.worker.ddl_encoders]
+            shaped = msgspec.structs.replace(entry, event=found.event)
+            outcomes = [[encoded(encoder, shaped)] for encoder in self.worker.ddl_encoders]
             dead = self.refused([entry], outcomes)
+            for topics, (outcome,) in zip(self.topics, outcomes):
+                topics.update({r.topic for r in outcome.records if r.topic and not dead})
             if dead:
                 found.wanted, found.refused = False, True
                 yield from self.letters(dead)
@@ -525,7 +541,7 @@ class LanePass:
         """Messages for every sink; a message of which an event is refused goes to none."""
         if not entries and beside is None:
             return
-        outcomes = [[encoder(e.event) for e in entries] for encoder in self.encoders]
+        outcomes = [[encoded(encoder, entry) for entry in entries] for encoder in self.encoders]
         dead = self.refused(entries, outcomes)
         if dead:
             yield from self.letters(dead)
@@ -558,11 +574,14 @@ class LanePass:
     ) -> dict[tuple[int, int], tuple[str, str, str]]:
         """The messages of which some sink refuses an event: code, sentence, table."""
         found: dict[tuple[int, int], tuple[str, str, str]] = {}
-        for sink, each in zip(self.worker.job.sinks, outcomes):
+        known = self.worker.knowledge.topics or [KnownTopics()] * len(outcomes)
+        for sink, topics, each in zip(self.worker.job.sinks, known, outcomes):
             for entry, outcome in zip(entries, each):
                 error = outcome.error
                 if error is None and sink.kind == "kafka":
-                    error = undeliverable(sink, entry, outcome)
+                    came = self.headers[entry.batch]
+                    carried = None if came is None else came[entry.row]
+                    error = undeliverable(sink, topics.refused, entry, outcome, carried)
                 if error is not None:
                     code, said = error
                     if len(outcomes) > 1 and entry.event.error is None:
@@ -650,8 +669,19 @@ class LanePass:
         return records, names, [None] * len(records)
 
 
-def undeliverable(sink: Sink, entry: Entry, outcome: Encoded) -> tuple[str, str] | None:
-    """What keeps a message from Kafka: nothing names its topic, or it is too large."""
+def encoded(encoder: Encoder, entry: Entry) -> Encoded:
+    """What an encoder makes of an event."""
+    encoder.topic = entry.topic
+    return encoder(entry.event)
+
+
+def undeliverable(
+    sink: Sink, refused: dict[str, str], entry: Entry, outcome: Encoded, headers: str | None
+) -> tuple[str, str] | None:
+    """What keeps a message from Kafka: it has no topic, or one that is refused, or is too large.
+
+    `headers` are those that it came with, as text.
+    """
     records = outcome.records
     if not records:
         return None
@@ -660,13 +690,24 @@ def undeliverable(sink: Sink, entry: Entry, outcome: Encoded) -> tuple[str, str]
             return ("no-topic", "no route names a topic for it; add one, or give the sink a topic")
         outcome.records = []  # a marker or heartbeat of no table: there is nowhere to send it
         return None
+    if refused:
+        topic = entry.topic or records[0].topic or ""
+        if topic in refused:
+            return (
+                "refused-topic",
+                f"Kafka does not take the topic {shown(topic)}: {refused[topic]}; send the table "
+                "to another one by a route, or by the sink's topic",
+            )
     most = most_bytes(sink.kafka)
     for record in records:
-        if len(record.value or b"") + len(record.key or b"") > most:
+        size = len(record.value or b"") + len(record.key or b"")
+        if headers is not None or record.headers:
+            size += header_bytes((*from_text(headers), *(record.headers or ())))
+        if size > most:
             return (
                 "too-large",
-                f"the message would be larger than the {most} bytes that the sink takes; set "
-                "max-message-bytes there and on the broker",
+                f"the message would be larger than the {most} bytes that the sink takes, its "
+                "headers included; set max-message-bytes there and on the broker",
             )
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from headgate.pipeline.selection import Selection, SelectionError
 from headgate.splice.convert import answer, has_templates, reads_key, shared, unordered
 
 if TYPE_CHECKING:
+    from headgate.pipeline.lane import KnownTopics
     from headgate.splice.program import Spliced
     from headgate.splice.splicer import Splicer
     from headgate.splice.templates import Answer, Ask, Template
@@ -101,8 +103,10 @@ def with_numbers(names: pa.Array, rows: Any) -> pa.Array:
 class ShortCut:
     """Splices the messages of a job."""
 
-    def __init__(self, job: Job, catalogue: tuple[Event, ...]) -> None:
-        self.job, self.catalogue = job, catalogue
+    def __init__(
+        self, job: Job, catalogue: tuple[Event, ...], topics: Sequence[KnownTopics] = ()
+    ) -> None:
+        self.job, self.catalogue, self.topics = job, catalogue, topics
         self.decode = decoder(job.source.format, **job.source.options)
         self.limit = most_bytes_of(job.source.options)
         self.possible = (
@@ -118,6 +122,8 @@ class ShortCut:
     def encoders(self) -> list[Encoder]:
         """An encoder for each sink, that knows what earlier batches told."""
         encoders = [Encoder(sink.format, **sink.options) for sink in self.job.sinks]
+        for encoder, known in zip(encoders, self.topics):
+            encoder.partitions = known.partitions
         for encoder in encoders:
             for event in self.catalogue:
                 encoder.learn(event)
@@ -129,7 +135,13 @@ class ShortCut:
         sinks = [(s.kind, s.format, s.options, s.kafka) for s in job.sinks]
         rules = (job.source.format, job.source.options, job.tables, job.filters, job.routes)
         ddl = [(e.database, e.schema, e.table, e.ddl) for e in self.catalogue]
-        return blake2b(pickle.dumps((sinks, rules, ddl))).digest()
+        topics = [
+            ({t: n for t, n in known.partitions.items() if n != usual}, known.refused)
+            for known, usual in zip(
+                self.topics, (s.options.get("partition_num") for s in job.sinks)
+            )
+        ]
+        return blake2b(pickle.dumps((sinks, rules, ddl, topics))).digest()
 
     def find_splicer(self, rows: int) -> Splicer | None:
         """The splicer, once enough messages have come."""
@@ -150,6 +162,7 @@ class ShortCut:
         selection, encoders = Selection(self.job), self.encoders()
         informed = bool(self.catalogue) or any(encoder.informed for encoder in encoders)
         kafka = [sink.kind == "kafka" for sink in self.job.sinks]
+        refused = {topic for known in self.topics for topic in known.refused}
 
         def ask(key: bytes | None, value: bytes) -> Answer | None:
             events = decode_message(decode, key, value, None, self.limit)
@@ -161,6 +174,8 @@ class ShortCut:
                 topic, event = selection.topic_of(events[0]), selection.shape(events[0])
             except SelectionError:
                 return None
+            for encoder in encoders:
+                encoder.topic = topic
             outcomes = [encoder(event) for encoder in encoders]
             for outcome, needs_topic in zip(outcomes, kafka):
                 if outcome.error is not None:
@@ -168,6 +183,8 @@ class ShortCut:
                 for record in outcome.records:
                     record.topic = record.topic if topic is None else topic
                     if record.headers or (needs_topic and record.topic is None):
+                        return None
+                    if record.topic in refused:
                         return None
             found = answer([event], [[outcome] for outcome in outcomes], informed)
             return found._replace(time=events[0].event_time)

@@ -151,6 +151,9 @@ class KafkaWriter:
     def __init__(self, spark: SparkSession, sink: Sink) -> None:
         self.sink = sink
         self.topics = Topics(spark, sink)
+        topic = sink.options.get("topic")
+        if topic is not None and "{" not in str(topic):
+            self.topics.check([str(topic)])  # a name that cannot be is refused at the start
 
     def options(self) -> dict[str, str]:
         """What Spark's sink is told, for the topics that are known by now."""
@@ -162,7 +165,7 @@ class KafkaWriter:
 
     def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write parts one after the other; a part is acknowledged before the next begins."""
-        self.topics.ensure(topics)
+        self.topics.check(topics)
         options = self.options()
         for part in parts:
             batch.still_ours()
