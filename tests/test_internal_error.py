@@ -54,7 +54,7 @@ def test_long_numbers_are_no_defect(to: str) -> None:
         for text in (digits, f"-{digits}", f"1.{digits}", f"1e{digits}", f"{digits}:00:00"):
             message = canal(data=[{"id": "1", "a": text}], mysqlType={"id": "int", "a": kind})
             (event,) = read(None, message, None)
-            encoder.encoded(event)  # which raises what it meets
+            encoder.encoded(event, None)  # which raises what it meets
 
 
 def test_a_defect_in_a_decoder_is_an_invalid_event(caplog: pytest.LogCaptureFixture) -> None:

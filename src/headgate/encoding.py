@@ -13,6 +13,7 @@ from headgate.event import Event, Record, Types, flattened, qualified
 from headgate.formats import MODULES, Encoding, Packer, decoder, load, split
 from headgate.formats.encoders.common import is_numbered
 from headgate.formats.encoders.ticdc import halves
+from headgate.formats.parts.debezium_source import key_members
 from headgate.loss import (
     NUMBERS,
     PLACE,
@@ -29,6 +30,7 @@ from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import EncodeOptions, build, names
 from headgate.schemas import Schemas
 from headgate.specimens import DATABASE, SCHEMA, TABLE, TOPIC, specimens
+from headgate.strict_json import exact_text
 from headgate.topics import NAME, safe, words
 from headgate.values import LAST_TIME, YEAR_ONE
 
@@ -103,13 +105,44 @@ class Encoder:
         self.flat = "schema-name" not in carried
         self.unlabelled = Plans(unlabelled_columns)
         self.packer = self.encoding.packer and self.encoding.packer(told)
+        self.deleted: Event | None = None
+        """The row before, if it was a delete."""
         self.may_splice = told.splice and self.packer is None
 
     def __call__(self, event: Event, untyped: Sequence[str] | None = None) -> Encoded:
-        """Encode one event; an exception that no encoder means to raise is its error.
+        """Encode one event; a tombstone right behind its delete belongs to that.
 
         `untyped` is what completing it from a schema elsewhere has told (`Schemas.complete`).
         """
+        if event.kind == "tombstone":
+            deleted = self.deleted
+            return self.tombstone(event, deleted if deleted and follows(event, deleted) else None)
+        if event.kind == "row":
+            self.deleted = event if event.op == "delete" else None
+        return self.outcome(event, untyped)
+
+    def tombstone(self, event: Event, deleted: Event | None) -> Encoded:
+        """Encode a tombstone; that of a known delete has the key, topic and partition of it.
+
+        >>> deleted = Event("row", "delete", "d", "t", ("id",), before={"id": "1"})
+        >>> tombstone = Event("tombstone", format="debezium", extra={"key": '{"id":1}'})
+        >>> encoder = Encoder("debezium", schemas_enable=False)
+        >>> encoder.tombstone(tombstone, deleted).records  # it was written with the delete
+        []
+        """
+        if deleted is None:
+            return self.outcome(event)
+        gone = self.outcome(deleted)
+        if gone.error is not None or any(record.value is None for record in gone.records):
+            return Encoded([], [], gone.error)
+        outcome = self.outcome(event)
+        for record in outcome.records if gone.records else ():
+            last = gone.records[-1]
+            record.key, record.topic, record.partition = last.key, last.topic, last.partition
+        return outcome
+
+    def outcome(self, event: Event, untyped: Sequence[str] | None = None) -> Encoded:
+        """Encode one event; an exception that no encoder means to raise is its error."""
         try:
             return self.encoded(event, untyped)
         except Exception as error:
@@ -225,6 +258,20 @@ def lacks_types(event: Event) -> bool:
     if not row:
         return False
     return event.types is None or not row.keys() <= event.types.keys()
+
+
+def follows(tombstone: Event, deleted: Event) -> bool:
+    """Whether a tombstone's key is that of a deleted row, as far as can be seen from its values.
+
+    >>> deleted = Event("row", "delete", "d", "t", ("id",), before={"id": "1"})
+    >>> [follows(Event("tombstone", extra={"key": f'{{"id":{n}}}'}), deleted) for n in (1, 2)]
+    [True, False]
+    """
+    sent = key_members((tombstone.extra or {}).get("key", "").encode())
+    if not sent or not deleted.key or sent.keys() != set(deleted.key):
+        return False
+    row = deleted.before or {}
+    return all(exact_text(value) == row.get(name) for name, value in sent.items())
 
 
 IMAGES = {

@@ -103,7 +103,7 @@ def converted(
     tally: Tally = Counter()
     batches = read(split, most_bytes_of(options))
     for halves in chain.from_iterable(map(converter.take, batches)):
-        outcomes = list(map(converter.encoder, halves.events))
+        outcomes = converter.outcomes(halves)
         lost += halves.lost
         dead = refused_messages(halves.counts, outcomes)
         if dead:

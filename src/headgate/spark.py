@@ -112,7 +112,7 @@ def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
                 converter = Converter(source, source_options, format, options)
                 parts = chain.from_iterable(map(bounded, batches))
                 for halves in chain.from_iterable(map(converter.take, parts)):
-                    yield converter.records(halves, map(converter.encoder, halves.events))
+                    yield converter.records(halves, converter.outcomes(halves))
 
         return messages.mapInArrow(convert, RECORD_DDL)
 

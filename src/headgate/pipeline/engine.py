@@ -25,6 +25,7 @@ from headgate.event import Event, Record
 from headgate.formats import load
 from headgate.options import names
 from headgate.pipeline import conditions, lots, sources
+from headgate.pipeline.balance import check_balance
 from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
@@ -119,6 +120,7 @@ class Engine:
             started = time.monotonic()
             self.states.belongs_to(sources.query_id(self.spark_checkpoint))
             state = self.states.before(number)
+            before = state.totals
             parts = [Parts() for _ in self.job.sinks]
             letters: list[DataFrame] = []
             held: list[DataFrame] = []
@@ -145,6 +147,7 @@ class Engine:
                     tallies += found
                     if not inbox:
                         state.judged = self.judge(state.judged, found)
+                check_balance(number, before, state.totals)
                 self.announce(state, number, parts)
                 source = sources.range_of(self.spark_checkpoint, number, files)
                 self.write(Batch(number, source, self.still_ours), letters, parts)
@@ -315,6 +318,8 @@ class Engine:
             records = self.broadcast(sink, event, state.topics)
             for record in records:
                 name = f"watermark-{watermark}"
+                if record.partition is not None:
+                    name += f"-{record.partition}"  # as each is a message of its own
                 record.headers = (*(record.headers or ()), (ID_HEADER, name.encode()))
             self.add_records(own, records)
         state.announced = watermark

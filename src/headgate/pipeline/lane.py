@@ -18,12 +18,20 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import OVERSIZE, SOURCE_COLUMNS, bounded, decode_parts, most_bytes_of
+from headgate.arrow import (
+    OVERSIZE,
+    SOURCE_COLUMNS,
+    bounded,
+    decode_columns,
+    decode_parts,
+    most_bytes_of,
+)
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.errors import internal_error, shown
 from headgate.event import Event, Record, qualified
 from headgate.formats import decoder
 from headgate.limits import BATCH_BYTES, SPLICED_ROWS
+from headgate.loss import kind_of
 from headgate.pipeline.counts import add_counts, add_table
 from headgate.pipeline.headers import ID_HEADER, from_text, header_bytes, to_text
 from headgate.pipeline.identity import comes_before, identity, placed_identity
@@ -34,6 +42,7 @@ from headgate.pipeline.packs import PACK_SCHEMA, flat_rows, packs
 from headgate.pipeline.selection import Selection, SelectionError
 from headgate.pipeline.short_cut import ShortCut, Taken, counted, most_bytes
 from headgate.pipeline.storage import Storage
+from headgate.pipeline.tombstones import Deleted, TombstonePairs
 from headgate.spark import fast_worker
 from headgate.splice.convert import in_rows
 
@@ -77,6 +86,8 @@ class Tally(msgspec.Struct):
 
     lane: Lane
     messages: int = 0
+    events: int = 0
+    watermarks: int = 0
     rows: dict[str, dict[str, int]] = {}
     """Changes that were written, by table and operation."""
     repeated: int = 0
@@ -85,6 +96,8 @@ class Tally(msgspec.Struct):
     """Events that the job's selection leaves out."""
     dead: dict[str, dict[str, int]] = {}
     """Dead letters by table and code."""
+    dead_events: int = 0
+    """Events of the messages that became dead letters, as far as they were not counted before."""
     example: tuple[str, str] | None = None
     losses: dict[str, int] = {}
     watermark: int | None = None
@@ -95,8 +108,8 @@ class Tally(msgspec.Struct):
     disordered: bool = False
     topics: list[list[str]] = []
     """By sink."""
-    dropped_key: bytes | None = None
-    """The key of a delete that was a repeat, if it came last: its tombstone is one too."""
+    deleted: Deleted | None = None
+    """The last change, if it was a delete whose tombstone may follow."""
     steps: list[int] = []
     headers: bool = False
     """Whether any message has more headers than its id."""
@@ -125,7 +138,8 @@ class Knowledge:
     ledgers: dict[Lane, tuple[str, ...]] = field(default_factory=dict)
     watermarks: dict[Lane, int] = field(default_factory=dict)
     newest: dict[Lane, int] = field(default_factory=dict)
-    dropped_keys: dict[Lane, bytes] = field(default_factory=dict)
+    deletes: dict[Lane, Deleted] = field(default_factory=dict)
+    """The last change of a lane, if it was a delete whose tombstone may follow."""
     by_place: bool = False
     """Whether messages can come again at the same place: from files and the inbox, not Kafka."""
     applied_ddl: frozenset[str] = frozenset()
@@ -221,6 +235,10 @@ class Entry(msgspec.Struct, gc=False):
     row: int
     topic: str | None = None
     """Where a route sends it."""
+    deleted: Event | None = None
+    """The delete of a tombstone."""
+    again: bool = False
+    """Whether it came before in this batch: a repeat, unless the first one is refused."""
 
 
 class Beside(NamedTuple):
@@ -253,8 +271,7 @@ class LanePass:
         self.newest = told.newest.get(lane, 0)
         self.future = int(time.time() * 1_000_000) + AN_HOUR
         self.steps: set[int] = set()
-        self.dropped_key = told.dropped_keys.get(lane)
-        self.left_key: bytes | None = None
+        self.pairs = TombstonePairs(told.deletes.get(lane))
 
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages that follow those before."""
@@ -265,7 +282,9 @@ class LanePass:
         taken = self.short_cut(messages)
         if taken is not None:
             beside = Beside(taken, self.names(messages))
+            self.tally.events += messages.num_rows - taken.rest.num_rows
             yield from self.process(taken.events, taken.counts, taken.rest, beside)
+            self.note_last_spliced(messages, taken)
             return
         worker = self.worker
         for several in bounded(messages):
@@ -280,6 +299,7 @@ class LanePass:
         beside: Beside | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Process the events of messages; `beside` has what was spliced of others among them."""
+        self.tally.events += len(events)
         self.batches.append(messages)
         headers = messages.column("headers")
         self.headers.append(None if headers.null_count == len(headers) else headers.to_pylist())
@@ -293,14 +313,17 @@ class LanePass:
     def short_cut(self, messages: pa.RecordBatch) -> Taken | None:
         """What of a batch can be spliced; nothing where messages depend on others."""
         knowledge = self.worker.knowledge
-        if (
-            self.sorted
-            or knowledge.by_place
-            or self.at < len(knowledge.schedule)
-            or self.dropped_key is not None
-        ):
+        if self.sorted or knowledge.by_place or self.at < len(knowledge.schedule):
             return None
         return self.worker.short_cut.take(messages)
+
+    def note_last_spliced(self, messages: pa.RecordBatch, taken: Taken) -> None:
+        """Decode the last change of a batch if it was spliced: it may be a delete."""
+        row = taken.last_change()
+        if row is not None:
+            last, worker = messages.slice(row, 1), self.worker
+            events, _ = decode_columns(last, worker.decode, worker.limit)
+            self.pairs.take(events, [0], last.column("key"), [None], [KEEP])
 
     def names(self, messages: pa.RecordBatch) -> pa.Array:
         """What changes without a place in the source's log are known by."""
@@ -322,7 +345,7 @@ class LanePass:
                 add_counts(tally.losses, {code: n})
         tally.topics, tally.steps = list(map(sorted, self.topics)), sorted(self.steps)
         tally.splice_wrong = self.worker.short_cut.wrong
-        tally.dropped_key, tally.newest = self.dropped_key, self.newest or None
+        tally.deleted, tally.newest = self.pairs.last, self.newest or None
         tally.ledger = self.ledger.write(self.horizon())
         yield work_rows(tally=[msgspec.json.encode(tally)])
 
@@ -335,51 +358,45 @@ class LanePass:
     ) -> list[Entry]:
         """The events that were not applied before; watermarks are noted and end here."""
         places = self.places(messages)
-        own = ids = list(map(identity, events))
+        rows = [row for row, count in enumerate(counts) for _ in range(count)]
+        own = list(map(identity, events))
+        ids = own.copy()
         if self.worker.knowledge.by_place:
-            ids = by_place(events, ids, counts, places)
+            ids = by_place(events, own, counts, places)
+        verdicts = self.verdicts(events, rows, messages)
+        deletes = self.pairs.take(events, rows, messages.column("key"), ids, verdicts)
+        for n, deleted in deletes.items():
+            ids[n], verdicts[n] = deleted.tombstone_id(), deleted.verdict
         known = self.ledger.known(ids)
-        judged = self.verdicts(messages)
         applied = self.ledger.fresh
-        keys = messages.column("key")
         number_of_batch = len(self.batches) - 1
         entries: list[Entry] = []
-        row = left = number = -1
-        for n, event in enumerate(events):
-            if left <= 0:
-                row, number = row + 1, -1
-                left = counts[row]
-            left -= 1
-            number += 1
-            kind, id_ = event.kind, ids[n]
+        before = number = -1
+        for n, (event, row, id_, verdict) in enumerate(zip(events, rows, ids, verdicts)):
+            number = number + 1 if row == before else 0
+            before = row
+            kind = event.kind
             if kind == "watermark":
+                self.tally.watermarks += 1
                 if event.commit_ts is not None:
                     self.watermark = max(self.watermark or 0, event.commit_ts)
                 continue
-            verdict = self.verdict(event, judged, row)
-            if kind == "ddl" and event.commit_ts is not None:
-                self.last_ddl = max(self.last_ddl or 0, event.commit_ts)
-            if id_ is not None and kind == "row":
-                if known[n] or id_ in applied:
+            again = False
+            if kind == "ddl":  # whether it was applied, the whole job knows
+                id_ = None
+                if event.commit_ts is not None:
+                    self.last_ddl = max(self.last_ddl or 0, event.commit_ts)
+            elif id_ is not None:
+                again = id_ in applied
+                if known[n] or (again and verdict == DROP):
                     self.tally.repeated += 1
-                    if event.op == "delete":
-                        self.dropped_key = keys[row].as_py()
                     continue
+            if id_ is not None and not again:
                 self.note_time(event)
                 applied[id_] = event.event_time or self.newest
                 self.look_at_order(event)
-            elif (
-                kind == "tombstone"
-                and self.dropped_key is not None
-                and keys[row].as_py() == self.dropped_key
-            ):
-                self.tally.repeated += 1  # it belongs to a delete that was a repeat
-                continue
-            self.dropped_key = None
             if verdict == DROP:
                 self.tally.left_out += 1
-                if event.op == "delete":
-                    self.left_key = keys[row].as_py()
                 continue
             if verdict != KEEP:
                 code, _, said = verdict.partition("|")
@@ -392,7 +409,10 @@ class LanePass:
                 name = in_log.hex()
             else:
                 name = f"{places[row]}.{number}" if number else places[row]
-            entries.append(Entry(event, id_, name, number_of_batch, row))
+            entry = Entry(event, id_, name, number_of_batch, row, again=again)
+            if n in deletes:
+                entry.deleted = deletes[n].event
+            entries.append(entry)
         self.tally.watermark = self.watermark
         return entries
 
@@ -402,19 +422,16 @@ class LanePass:
             return list(messages.column("place").to_pylist())
         return list(self.names(messages).to_pylist())
 
-    def verdicts(self, messages: pa.RecordBatch) -> list[Iterator[str]] | None:
-        """What the job's row conditions say of each message's changes, in order."""
+    def verdicts(self, events: list[Event], rows: list[int], messages: pa.RecordBatch) -> list[str]:
+        """What the job's row conditions say of each event."""
         if "verdicts" not in messages.schema.names:
-            return None
-        return [iter(each or ()) for each in messages.column("verdicts").to_pylist()]
-
-    def verdict(self, event: Event, judged: list[Iterator[str]] | None, row: int) -> str:
-        """What the job's row conditions say of a change."""
-        if judged is None or event.kind != "row":
-            return KEEP
-        if self.worker.selection.condition_of(event) is None:
-            return KEEP
-        return next(judged[row])
+            return [KEEP] * len(events)
+        judged = [iter(each or ()) for each in messages.column("verdicts").to_pylist()]
+        condition_of = self.worker.selection.condition_of
+        return [
+            KEEP if event.kind != "row" or condition_of(event) is None else next(judged[row])
+            for event, row in zip(events, rows)
+        ]
 
     def look_at_order(self, event: Event) -> None:
         """Note a change that comes after a later one, or behind the watermark.
@@ -456,12 +473,17 @@ class LanePass:
                 chosen = []
                 yield from self.meet(entry)
                 continue
+            chosen_by = event if entry.deleted is None else entry.deleted
             try:
-                if not selection.wants(event) or self.follows_left_out(entry):
-                    self.leave_out(entry)
+                if not selection.wants(chosen_by):
+                    self.tally.repeated += entry.again
+                    self.tally.left_out += not entry.again
                     continue
-                entry.topic = selection.topic_of(event)
-                entry.event = selection.shape(event)
+                entry.topic = selection.topic_of(chosen_by)
+                if entry.deleted is None:
+                    entry.event = selection.shape(event)
+                else:
+                    entry.deleted = selection.shape(entry.deleted)
             except Exception as error:
                 entry.event = refused_event(event, error)
             if self.is_behind(event):
@@ -471,24 +493,6 @@ class LanePass:
                     self.pass_by(self.at)
             chosen.append(entry)
         yield from self.encode(chosen, beside)
-
-    def leave_out(self, entry: Entry) -> None:
-        """Count an event that is not selected; a delete's tombstone is not selected either."""
-        self.tally.left_out += 1
-        event = entry.event
-        deleted = event.kind == "row" and event.op == "delete"
-        self.left_key = self.key_of(entry) if deleted else None
-
-    def follows_left_out(self, entry: Entry) -> bool:
-        """Whether an event is the tombstone of a delete that was left out."""
-        if entry.event.kind != "tombstone" or self.left_key is None:
-            return False
-        return self.key_of(entry) == self.left_key
-
-    def key_of(self, entry: Entry) -> bytes | None:
-        """The key of an event's message."""
-        key: bytes | None = self.batches[entry.batch].column("key")[entry.row].as_py()
-        return key
 
     def is_behind(self, event: Event) -> bool:
         """Whether the next DDL of the schedule comes before a change."""
@@ -525,6 +529,7 @@ class LanePass:
                 topics.update({r.topic for r in outcome.records if r.topic and not dead})
             if dead:
                 found.wanted, found.refused = False, True
+                self.tally.dead_events += 1
                 yield from self.letters(dead)
         while self.at <= at:
             self.pass_by(self.at)
@@ -543,12 +548,9 @@ class LanePass:
             return
         outcomes = [[encoded(encoder, entry) for entry in entries] for encoder in self.encoders]
         dead = self.refused(entries, outcomes)
-        if dead:
+        if dead or any(entry.again for entry in entries):
+            kept = self.sifted(entries, dead)
             yield from self.letters(dead)
-            kept = [n for n, e in enumerate(entries) if (e.batch, e.row) not in dead]
-            for entry in entries:
-                if entry.id is not None and (entry.batch, entry.row) in dead:
-                    self.ledger.fresh.pop(entry.id, None)
             entries = [entries[n] for n in kept]
             outcomes = [[each[n] for n in kept] for each in outcomes]
         counts = self.counts
@@ -561,6 +563,28 @@ class LanePass:
             self.note_spliced(beside.taken)
         for sink, found in enumerate(outcomes):
             yield from self.messages(sink, entries, found, beside)
+
+    def sifted(
+        self, entries: list[Entry], dead: dict[tuple[int, int], tuple[str, str, str]]
+    ) -> list[int]:
+        """The numbers of the events that are written; repeats are no dead letters.
+
+        What is refused was not applied: when it comes again, that is no repeat.
+        """
+        applied = self.ledger.fresh
+        for entry in entries:
+            if entry.id is not None and not entry.again and (entry.batch, entry.row) in dead:
+                applied.pop(entry.id, None)
+        fresh = [n for n, entry in enumerate(entries) if not entry.again or entry.id not in applied]
+        for where in dead.keys() - {(entries[n].batch, entries[n].row) for n in fresh}:
+            del dead[where]
+        kept = [n for n in fresh if (entries[n].batch, entries[n].row) not in dead]
+        for n in kept:
+            if (id_ := entries[n].id) is not None:
+                applied.setdefault(id_, self.newest)
+        self.tally.repeated += len(entries) - len(fresh)
+        self.tally.dead_events += len(fresh) - len(kept)
+        return kept
 
     def note_spliced(self, taken: Taken) -> None:
         """Count what was spliced."""
@@ -670,8 +694,10 @@ class LanePass:
 
 
 def encoded(encoder: Encoder, entry: Entry) -> Encoded:
-    """What an encoder makes of an event."""
+    """What an encoder makes of an event; which delete a tombstone belongs to, the lane knows."""
     encoder.topic = entry.topic
+    if entry.event.kind == "tombstone":
+        return encoder.tombstone(entry.event, entry.deleted)
     return encoder(entry.event)
 
 
@@ -688,7 +714,8 @@ def undeliverable(
     if entry.topic is None and records[0].topic is None:
         if entry.event.kind in ("row", "ddl"):
             return ("no-topic", "no route names a topic for it; add one, or give the sink a topic")
-        outcome.records = []  # a marker or heartbeat of no table: there is nowhere to send it
+        # A marker, heartbeat or tombstone of no table: there is nowhere to send it.
+        outcome.records, outcome.lost = [], [kind_of(entry.event)]
         return None
     if refused:
         topic = entry.topic or records[0].topic or ""

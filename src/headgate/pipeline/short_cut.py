@@ -58,6 +58,14 @@ class Taken:
     events: list[Event]
     counts: list[int]
 
+    def last_change(self) -> int | None:
+        """The row of the batch's last change, if that was spliced."""
+        spliced = np.flatnonzero(self.spliced.templates >= 0)
+        others = np.repeat(self.rows, self.counts)[[e.kind == "row" for e in self.events]]
+        if not len(spliced) or (len(others) and others[-1] > spliced[-1]):
+            return None
+        return int(spliced[-1])
+
     def newest(self, until: int) -> int:
         """The newest time of a change, of those not beyond a limit."""
         times = self.spliced.times[self.spliced.templates >= 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -14,6 +15,7 @@ from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, table_name
 from headgate.pipeline.ledger import FOLDER
 from headgate.pipeline.state_files import damaged, read_state, write_state
 from headgate.pipeline.storage import Storage
+from headgate.pipeline.tombstones import Deleted
 
 KEPT = 5
 """States of so many batches are kept; Spark repeats at most the last one."""
@@ -29,23 +31,29 @@ class LaneState(msgspec.Struct):
     ledger: tuple[str, ...] = ()
     watermark: int | None = None
     newest: int | None = None
-    dropped_key: bytes | None = None
+    deleted: Deleted | None = None
 
 
 class Totals(msgspec.Struct):
     """What the job has done since it was first started."""
 
     messages: int = 0
+    events: int = 0
+    watermarks: int = 0
     repeated: int = 0
     late: int = 0
     left_out: int = 0
     rows: dict[str, dict[str, int]] = {}
     dead: dict[str, dict[str, int]] = {}
+    dead_events: int = 0
     losses: dict[str, int] = {}
 
     def add(self, tally: Tally) -> None:
         """Count what a pass did."""
         self.messages += tally.messages
+        self.events += tally.events
+        self.watermarks += tally.watermarks
+        self.dead_events += tally.dead_events
         self.repeated += tally.repeated
         self.late += tally.late
         self.left_out += tally.left_out
@@ -53,6 +61,17 @@ class Totals(msgspec.Struct):
             for table, counts in its.items():
                 add_table(mine, table, counts)
         add_counts(self.losses, tally.losses)
+
+    @property
+    def accounted(self) -> dict[str, int]:
+        """What became of events: each is in one of these."""
+        return {
+            "written": sum(n for counts in self.rows.values() for n in counts.values()),
+            "repeated": self.repeated,
+            "left out": self.left_out,
+            "dead": self.dead_events,
+            "watermarks": self.watermarks,
+        }
 
     @property
     def dead_letters(self) -> int:
@@ -83,7 +102,7 @@ class State(msgspec.Struct):
             ledgers={lane.lane: lane.ledger for lane in self.lanes},
             watermarks={x.lane: x.watermark for x in self.lanes if x.watermark is not None},
             newest={x.lane: x.newest for x in self.lanes if x.newest is not None},
-            dropped_keys={x.lane: x.dropped_key for x in self.lanes if x.dropped_key is not None},
+            deletes={x.lane: x.deleted for x in self.lanes if x.deleted is not None},
             applied_ddl=frozenset(self.applied_ddl),
             catalogue=tuple(self.catalogue),
         )
@@ -98,18 +117,23 @@ class State(msgspec.Struct):
             before = lanes.get(tally.lane, LaneState(tally.lane))
             own = max(filter(None, (before.newest, tally.newest)), default=None)
             lanes[tally.lane] = LaneState(
-                tally.lane, tally.ledger, tally.watermark, own, tally.dropped_key
+                tally.lane, tally.ledger, tally.watermark, own, tally.deleted
             )
             totals.add(tally)
             newest = max(filter(None, (newest, tally.newest)), default=None)
         catalogue, applied = list(self.catalogue), list(self.applied_ddl)
+        known = set(applied)
+        met = Counter(f.id for t in told for f in t.ddl if not f.refused and f.id not in known)
         for found in ddl:
             if found.refused:
                 continue
             catalogue = remembered(catalogue, found.event)
             applied.append(found.id)
+            totals.repeated += met[found.id] - 1
             if found.wanted:
                 add_table(totals.rows, table_name(found.event), {"ddl": 1})
+            else:
+                totals.left_out += 1
         return State(
             batch,
             list(lanes.values()),

@@ -35,6 +35,7 @@ WARM = 4_000
 class Halves:
     """A batch, taken apart: what was spliced, and the events of the rest."""
 
+    batch: pa.RecordBatch
     spliced: Spliced | None
     rows: Any
     """The numbers of the rows that were not spliced."""
@@ -52,7 +53,7 @@ class Converter:
     >>> converter = Converter("maxwell", {}, "canal-json", {})
     >>> message = b'{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
     >>> (halves,) = converter.take(pa.record_batch({"value": [message]}))
-    >>> converter.records(halves, map(converter.encoder, halves.events)).num_rows
+    >>> converter.records(halves, converter.outcomes(halves)).num_rows
     1
     """
 
@@ -72,6 +73,8 @@ class Converter:
         self.taught: list[Event] = []
         self.since_taught = 0
         self.splicer: Splicer | None = None
+        self.last: pa.RecordBatch | None = None
+        """The last message of the batch before."""
         self.possible = self.encoder.may_splice and has_templates(format, options)
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Halves]:
@@ -84,12 +87,36 @@ class Converter:
             if any(event.format == "debezium-smt" for event in events):
                 self.possible = False  # whether a tombstone was written hangs on the row before it
             elif len(counts) == len(rows) and not any(event.kind == "ddl" for event in events):
-                yield Halves(spliced, rows, rest, events, counts, self.losses(spliced))
+                yield Halves(batch, spliced, rows, rest, events, counts, self.losses(spliced))
                 return
         # What follows DDL in the batch has to be encoded after it was learnt.
         for part, events, counts in decode_parts(batch, self.decode, self.most):
             self.learn(event for event in events if event.kind == "ddl")
-            yield Halves(None, range(part.num_rows), part, events, counts, Counter())
+            yield Halves(part, None, range(part.num_rows), part, events, counts, Counter())
+
+    def outcomes(self, halves: Halves) -> list[Encoded]:
+        """What the encoder makes of the events that were not spliced."""
+        encoder, batch = self.encoder, halves.batch
+        rows = np.repeat(halves.rows, halves.counts).tolist()
+        found = [
+            encoder.tombstone(event, self.deleted_before(batch, row))
+            if event.kind == "tombstone"
+            else encoder(event)
+            for event, row in zip(halves.events, rows)
+        ]
+        self.last = batch.slice(max(batch.num_rows - 1, 0))
+        return found
+
+    def deleted_before(self, batch: pa.RecordBatch, row: int) -> Event | None:
+        """The delete that a tombstone follows: the message before it, if that has its key."""
+        before = batch.slice(row - 1, 1) if row else self.last
+        if "key" not in batch.schema.names or before is None or not before.num_rows:
+            return None
+        key = batch.column("key")[row]
+        if not key.is_valid or before.column("key")[0] != key:
+            return None
+        event = decode_columns(before, self.decode, self.most)[0][-1]
+        return event if event.op == "delete" else None
 
     def learn(self, ddl: Iterable[Event]) -> None:
         """Templates made before DDL are not those after it."""

@@ -28,7 +28,7 @@ from headgate.formats.encoders.connect_rows import (
     written_images,
 )
 from headgate.formats.encoders.connect_values import INT64, ValueOptions, nested
-from headgate.formats.parts.debezium_source import MYSQL_LIKE, TICDC, key_members
+from headgate.formats.parts.debezium_source import MYSQL_LIKE, TICDC
 from headgate.loss import HINTS, Lossy
 from headgate.options import EncodeOptions, names, option, spelled
 
@@ -451,30 +451,6 @@ def headed(records: list[Record], name: str, values: Any) -> list[Record]:
     return records
 
 
-class Written(list[Record]):
-    """No message, because it was written with an earlier event; unlike an empty list, no loss."""
-
-    def __bool__(self) -> bool:
-        return True
-
-
-class Followed:
-    """The delete whose tombstone was written with it, and may still come by itself.
-
-    Whether tombstones follow the transform's deletes cannot be seen from the deletes.
-    """
-
-    def __init__(self) -> None:
-        self.key: dict[str, bytes] | None = None
-
-    def by(self, event: Event) -> bool:
-        """Whether this is the tombstone of that delete."""
-        if self.key is None:
-            return False
-        found = key_members((event.extra or NOTHING).get("key", "").encode()) or {}
-        return {name: bytes(raw) for name, raw in found.items()} == self.key
-
-
 def make_encoder(dialect: str, options: Options) -> Encode:
     """An encoder of one dialect."""
     if dialect != "debezium":
@@ -485,16 +461,10 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     source_of = make_written_source(options.topic_prefix)
     others = auxiliary(options.topic_prefix, schemas)
     tombstones = options.tombstones_on_delete
-    last = Followed()
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        if event.kind == "tombstone" and last.by(event):
-            last.key = None
-            discard(lost, ("extra",))
-            return Written()
         if event.kind != "row":
             return others(event, lost)
-        last.key = None
         op, emitted = event.op or "", event.emit_time
         own = whose(event)
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
@@ -529,9 +499,6 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         record = Record(finish(value_start, message, end), key)
         # A delete that Debezium wrote has its tombstone behind it in the stream.
         if op == "delete" and own is None and key is not None and tombstones:
-            refused = options.strict and lost
-            if event.format == "debezium-smt" and not refused:
-                last.key = {name: to_json(value) for name, value in values.items()}
             return [record, Record(None, key)]
         return [record]
 

@@ -1,0 +1,126 @@
+"""A job without Spark: the passes of its batches one after the other, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from headgate.encoding import Encoder
+from headgate.pipeline.balance import check_balance
+from headgate.pipeline.engine import Engine
+from headgate.pipeline.job import Job
+from headgate.pipeline.lane import MESSAGE_SCHEMA, WORK_SCHEMA, Knowledge, Tally, passing
+from headgate.pipeline.load import load_job
+from headgate.pipeline.state import State
+
+
+class Sent(NamedTuple):
+    """A message of the source."""
+
+    value: bytes | None
+    key: bytes | None = None
+
+
+class Out(NamedTuple):
+    """What a job did: messages by sink, dead letters, and what it knows."""
+
+    written: list[list[tuple[Any, ...]]]
+    letters: list[tuple[Any, ...]]
+    state: State
+
+
+def job_of(root: Path, source: str, *sinks: str, **told: Any) -> Job:
+    """A job from Kafka to Kafka, which it never meets."""
+    written = {
+        "source": {"uri": f"kafka://127.0.0.1:9/in?protocol={source}"},
+        "sink": [{"uri": sink} for sink in sinks],
+        "pipeline": {"name": "t", "checkpoint": str(root / "state")},
+        **told,
+    }
+    path = root / "job.yaml"
+    path.write_text(json.dumps(written))
+    return load_job(str(path))
+
+
+def batch_of(
+    messages: Sequence[Sent], first: int, judge: Callable[[Sent], str] | None = None
+) -> pa.RecordBatch:
+    """Messages as a worker gets them; `judge` is in the place of the job's row conditions."""
+    rows = len(messages)
+    given = {
+        "value": pa.array([m.value for m in messages], pa.binary()),
+        "key": pa.array([m.key for m in messages], pa.binary()),
+        "topic": pa.array(["in"] * rows, pa.string()),
+        "partition": pa.array([0] * rows, pa.int32()),
+        "offset": pa.array(range(first, first + rows), pa.int64()),
+    }
+    arrays = [given.get(f.name, pa.nulls(rows, f.type)).cast(f.type) for f in MESSAGE_SCHEMA]
+    found = pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
+    if judge is not None:
+        verdicts = pa.array([[judge(m)] for m in messages], pa.list_(pa.string()))
+        found = found.append_column("verdicts", verdicts)
+    return found
+
+
+def passed(job: Job, knowledge: Knowledge, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows of one pass."""
+    return pa.Table.from_batches(passing(job, knowledge)([batch]), WORK_SCHEMA).to_pylist()
+
+
+def run_job(
+    job: Job,
+    root: Path,
+    batches: Sequence[Sequence[Sent]],
+    judge: Callable[[Sent], str] | None = None,
+    state: State | None = None,
+) -> Out:
+    """Run batches as the engine does: each until a pass lacked nothing, its DDL as barriers."""
+    state = state or State()
+    driver: Any = SimpleNamespace(signatures={}, long=False)
+    out = Out([[] for _ in job.sinks], [], state)
+    first = 0
+    for number, messages in enumerate(batches):
+        batch = batch_of(messages, first, judge)
+        first += len(messages)
+        knowledge: Knowledge | None = state.knowledge((root / "known").as_uri())
+        while knowledge is not None:
+            told = knowledge
+            rows = passed(job, told, batch)
+            tallies = [msgspec.json.decode(r["tally"], type=Tally) for r in rows if r["tally"]]
+            knowledge = Engine.more(driver, told, tallies)
+        met = {f.id: f for tally in tallies for f in tally.ddl}
+        ddl = [met.get(f.id, f) for f in told.schedule]
+        for n, sink in enumerate(job.sinks):
+            encoder = Encoder(sink.format, **sink.options)
+            for event in state.catalogue:
+                encoder.learn(event)
+            for step in range(len(ddl) + 1):
+                chosen = [r for r in rows if (r["sink"], r["step"]) == (n, step)]
+                out.written[n].extend(message for row in chosen for message in in_pack(row))
+                if step < len(ddl):
+                    records = Engine.encoded(driver, encoder, ddl[step])
+                    out.written[n].extend((r.key, r.value, r.topic) for r in records)
+        out.letters.extend(
+            (row["letter"]["offset"], row["letter"]["code"]) for row in rows if row["letter"]
+        )
+        before, state = state, state.after(number, tallies, ddl)
+        check_balance(number, before.totals, state.totals)
+    return out._replace(state=state)
+
+
+def in_pack(row: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Key, value, topic and id of the messages of a row."""
+    for n in range(len(row["value_at"] or (0,)) - 1):
+        told: dict[str, Any] = {}
+        for name in ("key", "value", "id"):
+            start, end = row[f"{name}_at"][n : n + 2]
+            missing = row[f"{name}_missing"] and row[f"{name}_missing"][n]
+            told[name] = None if missing else row[f"{name}_bytes"][start - 1 : end - 1]
+        topic = row["topics"][row["topic_at"][n] if row["topic_at"] else 0]
+        yield told["key"], told["value"], topic, told["id"]

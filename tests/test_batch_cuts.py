@@ -1,0 +1,184 @@
+"""The same messages give the same output, wherever they are cut into batches."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from in_process import Out, Sent, job_of, run_job
+from messages import canal, maxwell
+
+from headgate.pipeline.job import Job
+from headgate.pipeline.lane import DROP, KEEP
+
+TIME = 1_700_000_000_000
+TSO = 449_000_000_000_000_000
+TO = "kafka://127.0.0.1:9/out?partition-num=3&protocol="
+NO_TOPIC = "kafka://127.0.0.1:9?partition-num=3&protocol="
+Step = tuple[str, int]
+"""What happens, and to which row."""
+
+# Messages of producers: from what happens at which place of the log.
+
+
+def debezium_key(row: int, schema: bool) -> bytes:
+    if not schema:
+        return json.dumps({"id": row}).encode()
+    fields = [{"type": "int32", "optional": False, "field": "id"}]
+    told = {"type": "struct", "fields": fields, "optional": False, "name": "s.shop.t.Key"}
+    return json.dumps({"schema": told, "payload": {"id": row}}).encode()
+
+
+def debezium(what: str, row: int, at: int, place: bool = True, schema: bool = False) -> Sent:
+    """What Debezium writes; without a place as its connector of PostgreSQL."""
+    source: dict[str, Any] = {"version": "3.0", "connector": "mysql", "name": "s"}
+    source |= {"ts_ms": TIME + at, "db": "shop", "table": "t", "server_id": 1}
+    source |= {"file": "bin.000001", "pos": at, "row": 0} if place else {"lsn": at}
+    if what == "heartbeat":
+        return Sent(json.dumps({"ts_ms": TIME + at}).encode(), b'{"serverName":"s"}')
+    if what == "ddl":
+        sql = f"ALTER TABLE t ADD COLUMN c{at} INT"
+        told = {"source": source, "ts_ms": TIME + at, "databaseName": "shop", "ddl": sql}
+        return Sent(json.dumps({**told, "tableChanges": []}).encode(), b'{"databaseName":"shop"}')
+    key = debezium_key(row, schema)
+    if what == "tombstone":
+        return Sent(None, key)
+    image = {"id": row, "n": str(at)}
+    images = {"before": None if what == "insert" else image, "after": image}
+    if what == "delete":
+        images["after"] = None
+    told = {**images, "source": source, "op": what[0].replace("i", "c"), "ts_ms": TIME + at}
+    return Sent(json.dumps(told).encode(), key)
+
+
+def postgres(what: str, row: int, at: int) -> Sent:
+    return debezium(what, row, at, place=False)
+
+
+def wrapped(what: str, row: int, at: int) -> Sent:
+    return debezium(what, row, at, schema=True)
+
+
+def smt(what: str, row: int, at: int) -> Sent:
+    """What Debezium's transform leaves of rows."""
+    key = debezium_key(row, False)
+    if what == "tombstone":
+        return Sent(None, key)
+    gone = "true" if what == "delete" else "false"
+    told = {"id": row, "n": str(at), "__deleted": gone, "__op": what[0].replace("i", "c")}
+    return Sent(json.dumps({**told, "__db": "shop", "__table": "t"}).encode(), key)
+
+
+def ticdc(what: str, row: int, at: int) -> Sent:
+    told: dict[str, Any] = {"table": "t", "es": TIME + at, "_tidb": {"commitTs": TSO + at}}
+    none = {"data": None, "pkNames": None, "mysqlType": None, "sqlType": None}
+    if what == "heartbeat":
+        mark = {"type": "TIDB_WATERMARK", "database": "", "_tidb": {"watermarkTs": TSO + at}}
+        return Sent(canal(**told | none | mark))
+    if what == "ddl":
+        sql = f"ALTER TABLE t ADD COLUMN c{at} INT"
+        return Sent(canal(**told | none, isDdl=True, type="ALTER", sql=sql))
+    image = {"id": str(row), "amount": "1.10", "note": str(at)}
+    old = [image] if what == "update" else None
+    return Sent(canal(**told, data=[image], old=old, type=what.upper()))
+
+
+def maxwells(what: str, row: int, at: int) -> Sent:
+    if what == "ddl":
+        sql = f"ALTER TABLE t ADD COLUMN c{at} INT"
+        told = {"type": "table-alter", "database": "shop", "table": "t", "sql": sql}
+        return Sent(json.dumps({**told, "ts": TIME + at}).encode())
+    told = {"type": what, "table": "t", "xid": at, "ts": TIME // 1000 + at}
+    return Sent(maxwell(**told, data={"id": row, "note": str(at)}))
+
+
+PRODUCERS: dict[str, tuple[str, Callable[[str, int, int], Sent]]] = {
+    "debezium": ("debezium", debezium),
+    "debezium with schemas": ("debezium", wrapped),
+    "debezium without places": ("debezium", postgres),
+    "debezium-smt": ("debezium-smt", smt),
+    "ticdc": ("canal-json", ticdc),
+    "maxwell": ("maxwell", maxwells),
+}
+ALSO = {"debezium": ("ddl", "heartbeat"), "ticdc": ("ddl", "heartbeat"), "maxwell": ("ddl",)}
+WITHOUT_DELETES = [{"table": "shop.t", "ops": ["insert", "update", "snapshot"]}]
+ROUTE = [{"table": "shop.(.*)", "topic": "cdc.$1"}]
+JOBS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "plain": ((f"{TO}debezium&schemas-enable=false", f"{TO}maxwell"), {}),
+    "strict": ((f"{TO}debezium&strict=true",), {}),
+    "prefix": ((f"{TO}debezium&topic-prefix=p",), {}),
+    "deletes left out": ((f"{TO}debezium",), {"filter": WITHOUT_DELETES}),
+    "a condition": ((f"{TO}debezium",), {"filter": [{"table": "shop.*", "where": "id > 1"}]}),
+    "routed": ((f"{NO_TOPIC}debezium&schemas-enable=false",), {"route": ROUTE}),
+    "flat": ((f"{TO}debezium-smt&delete-tombstone-handling-mode=rewrite-with-tombstone",), {}),
+}
+
+
+def drops_odd(message: Sent) -> str:
+    """A condition that does not hold of rows 1 and 3."""
+    text = (message.value or b"").replace(b'"', b"").replace(b" ", b"")
+    return DROP if b"id:1," in text or b"id:3," in text else KEEP
+
+
+def stream(producer: str, steps: list[Step]) -> list[Sent]:
+    """The messages of what happens; `again` sends the last ones once more."""
+    write = PRODUCERS[producer][1]
+    found: list[Sent] = []
+    for at, (what, row) in enumerate(steps, 1):
+        if what == "again":
+            found += found[-row - 1 :]
+        elif what == "damage":
+            found.append(Sent(b"{", b"x"))
+        else:
+            found.append(write(what, row, at))
+            if what == "delete" and "debezium" in producer:
+                found.append(write("tombstone", row, at))
+    return found
+
+
+@cache
+def job_named(name: str, producer: str) -> tuple[Job, Path]:
+    root = Path(tempfile.mkdtemp())
+    sinks, told = JOBS[name]
+    return job_of(root, PRODUCERS[producer][0], *sinks, **told), root
+
+
+def output(name: str, producer: str, batches: list[list[Sent]]) -> Out:
+    job, root = job_named(name, producer)
+    return run_job(job, root, batches, drops_odd if name == "a condition" else None)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[str, str, list[Step], list[int]]:
+    """A job, a producer, what happens, and where its messages are cut."""
+    producer = draw(st.sampled_from(list(PRODUCERS)))
+    what = ["insert", "update", "delete", "delete", "again", "damage", *ALSO.get(producer, ())]
+    steps = draw(st.lists(st.tuples(st.sampled_from(what), st.integers(1, 3)), max_size=12))
+    cuts = draw(st.lists(st.integers(0, 30), max_size=6))
+    return draw(st.sampled_from(list(JOBS))), producer, steps, cuts
+
+
+@given(streams())
+@example(("deletes left out", "debezium", [("delete", 1)], [1]))
+@example(("a condition", "debezium", [("delete", 1)], [1]))
+@example(("plain", "debezium-smt", [("delete", 1)], [1]))
+@example(("plain", "debezium", [("delete", 1), ("again", 1)], [1, 2, 3]))
+@settings(max_examples=150, deadline=None)
+def test_the_same_messages_cut_anywhere_give_the_same(
+    case: tuple[str, str, list[Step], list[int]],
+) -> None:
+    name, producer, steps, places = case
+    messages = stream(producer, steps)
+    cuts = sorted({0, len(messages), *(n for n in places if n < len(messages))})
+    parts = [messages[start:end] for start, end in pairwise(cuts)]
+    whole, cut = output(name, producer, [messages]), output(name, producer, parts)
+    assert whole.written == cut.written
+    assert whole.letters == cut.letters
+    assert whole.state.totals == cut.state.totals
