@@ -11,11 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from s3_server import KEY, SECRET, S3Server
 
 from headgate.errors import StorageError, UsageError
 from headgate.files import Split, expand, read, splits
 from headgate.filesystem import for_workers
+from headgate.pipeline.sinks import Batch, FileWriter, Owner
+from headgate.pipeline.sources import Range
 from headgate.pipeline.state import State
 from headgate.pipeline.status import SAVE_SECONDS, Reporter
 from headgate.pipeline.status import read as read_status
@@ -200,3 +203,21 @@ def test_files_of_a_source_are_read_from_an_object_store(
         v for part in parts for b in read(part, settings=s3.settings) for v in b[0].to_pylist()
     ]
     assert b"\n".join(found) + b"\n" == lines
+
+
+def test_a_batch_that_spark_cannot_write_is_told_with_its_path(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage(str(tmp_path / "out"))
+    writer = FileWriter(storage, Owner("a"), lines=False)
+    # A file where Spark needs a folder: it fails on root's machines too.
+    monkeypatch.setattr(storage, "make_folder", lambda name: Path(storage.path(name)).touch())
+    with pytest.raises(StorageError, match=f"cannot write {tmp_path}/out: java"):
+        writer.write(Batch(0, Range(), lambda: None), [spark.range(1)], ())
+
+
+def test_a_status_that_cannot_be_written_does_not_hide_why_a_job_failed(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file, where a folder should be")
+    reporter = Reporter("orders", Storage(str(tmp_path / "state" / "headgate")))
+    reporter.ended("failed", "the reason")
+    assert reporter.status.reason == "the reason"

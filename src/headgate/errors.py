@@ -12,6 +12,8 @@ from pathlib import Path
 
 log = logging.getLogger("headgate")
 INTERNAL_ERROR = "internal-error"
+MOST_TOLD = 500
+"""The longest sentence that is made of another program's error."""
 _PACKAGE = Path(__file__).parent
 _logged: set[tuple[str, str]] = set()
 """Defects that this process has told of."""
@@ -104,6 +106,24 @@ def _place(error: Exception) -> str:
         if path.is_relative_to(_PACKAGE):
             return f"{path.relative_to(_PACKAGE)}:{line}"
     return "an unknown place"
+
+
+def reason_of(error: BaseException) -> str:
+    """What failed, in one line, without the stack.
+
+    >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread\\nCaused by: X: no space"))
+    'X: no space'
+    >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread"))
+    'ValueError: it broke'
+    """
+    if isinstance(error, HeadgateError):
+        return str(error)
+    lines = [line.strip() for line in str(error).splitlines()]
+    java = ("Caused by: ", ": java.", ": org.")  # the first exception stands behind a colon
+    causes = [line.partition(": ")[2] for line in lines if line.startswith(java)]
+    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
+    found = f"{type(error).__name__}: {told[0] if told else 'no more is known'}"
+    return (causes[-1] if causes else found)[:MOST_TOLD]
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate import connectors, filesystem
-from headgate.errors import HeadgateError, SpliceError
+from headgate.errors import HeadgateError, SpliceError, reason_of
 from headgate.pipeline import conditions, sources, status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.job import Job
@@ -33,7 +33,6 @@ S3 = {"s3", "s3a"}
 LAG_SECONDS = 2.0
 JVM_SECONDS = 5.0
 """How long after its last word Spark's JVM may take to end."""
-MOST_TOLD = 500
 
 
 def run(
@@ -81,23 +80,6 @@ def run(
 
 class JobFailed(HeadgateError):
     """Something that the job depends on failed; started again, it goes on where it was."""
-
-
-def reason_of(error: BaseException) -> str:
-    """What failed, in one line, without the stack.
-
-    >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread\\nCaused by: X: no space"))
-    'X: no space'
-    >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread"))
-    'ValueError: it broke'
-    """
-    if isinstance(error, HeadgateError):
-        return str(error)
-    lines = [line.strip() for line in str(error).splitlines()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
-    found = f"{type(error).__name__}: {told[0] if told else 'no more is known'}"
-    return (causes[-1] if causes else found)[:MOST_TOLD]
 
 
 def spooled(job: Job, stream: IO[bytes]) -> Job:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.errors import UsageError
+from headgate.errors import StorageError, UsageError, reason_of
 from headgate.pipeline.job import Sink
 from headgate.pipeline.kafka import Topics
 from headgate.pipeline.kafka_options import writing
@@ -107,7 +109,10 @@ class FileWriter:
         staged = f"{STAGED}{batch.number:08d}-{uuid.uuid4().hex[:8]}"
         self.storage.make_folder(staged)
         for step, part in enumerate(parts):
-            self.write_step(part, f"{self.storage.for_spark(staged)}/step={step:04d}")
+            try:
+                self.write_step(part, f"{self.storage.for_spark(staged)}/step={step:04d}")
+            except (PySparkException, Py4JJavaError) as error:
+                raise StorageError(f"cannot write {self.storage.uri}: {reason_of(error)}") from None
         write_state(self.storage, f"{staged}/{BATCH}", Written(batch.source))
         batch.still_ours()
         self.storage.delete(place_of(batch))  # a part, where a folder is not moved as a whole

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 import click
 import msgspec
 
-from headgate.errors import UsageError, shown
+from headgate.errors import StorageError, UsageError, shown
 from headgate.filesystem import NO_SETTINGS
 from headgate.pipeline.lane import Tally
 from headgate.pipeline.state import State, Totals
@@ -107,7 +108,8 @@ class Reporter:
             return
         self.saved = now, state
         self.status.updated = now
-        write_state(self.storage, FILE, self.status)
+        with suppress(StorageError):  # no reason to stop, and not to hide one
+            write_state(self.storage, FILE, self.status)
 
     def say(self, event: str, **more: Any) -> None:
         """One line of the log."""
