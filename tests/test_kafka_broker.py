@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,33 @@ def test_jars_of_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         connectors.settings("kafka")
     (tmp_path / "mine-1.0.jar").touch()
     assert connectors.settings("kafka") == {"spark.jars": str(tmp_path / "mine-1.0.jar")}
+
+
+def test_every_jar_of_a_connector_has_its_checksum() -> None:
+    names = [line.split()[1] for line in connectors.CHECKSUMS.read_text().splitlines()]
+    wanted = [told.split(":") for each in connectors.CONNECTORS.values() for told in each]
+    assert sorted(names) == sorted(f"{name}-{version}.jar" for _, name, version in wanted)
+
+
+def test_a_jar_that_was_changed_or_put_there_is_refused(
+    java: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wanted = ("org.x:a:2.0",)
+    sums = tmp_path / "sums"
+    sums.write_text(f"{sha256(b'good').hexdigest()}  a-2.0.jar\n")
+    monkeypatch.setattr(connectors, "CHECKSUMS", sums)
+    monkeypatch.setattr(connectors, "CONNECTORS", {"x": wanted})
+    act(java, 'mkdir -p "$out" && printf good > "$out/a-2.0.jar"')
+    jar = Path(connectors.settings("x")["spark.jars"])
+    assert "a-2.0.jar" == jar.name
+
+    jar.with_name("b-1.0.jar").touch()
+    with pytest.raises(UsageError, match=r"b-1\.0\.jar is none of the connector's jars"):
+        connectors.settings("x")
+    jar.with_name("b-1.0.jar").unlink()
+    jar.write_bytes(b"evil")
+    with pytest.raises(UsageError, match=r"a-2\.0\.jar has another SHA-256 .*; find out"):
+        connectors.settings("x")
 
 
 def test_an_unknown_connector_is_refused() -> None:

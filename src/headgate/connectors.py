@@ -44,6 +44,8 @@ CONNECTORS = {
 }
 """Maven coordinates by the connector's name: exactly the jars that the tests run with."""
 
+CHECKSUMS = Path(__file__).with_name("jars.sha256")
+"""The SHA-256 of each of them, in the form that `sha256sum --check` reads."""
 TIMEOUT = 600
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 
@@ -77,7 +79,7 @@ def settings(*names: str) -> dict[str, str]:
     wanted = [each for told in missing for each in told]
     folder = os.environ.get("HEADGATE_JARS")
     if not folder:
-        return on_classpath([jar for told in missing for jar in resolve(told, transitive=False)])
+        return on_classpath([jar for told in missing for jar in checked(told)])
     jars = sorted(Path(folder).glob("*.jar"))
     if not jars:
         raise UsageError(
@@ -85,6 +87,28 @@ def settings(*names: str) -> dict[str, str]:
             "there, or unset it to have them resolved from Maven Central"
         )
     return on_classpath(jars)
+
+
+def checked(wanted: Sequence[str]) -> list[Path]:
+    """The jars of a connector, each of which is the one that Headgate was tested with."""
+    jars = resolve(wanted, transitive=False)
+    known = dict(line.split()[::-1] for line in CHECKSUMS.read_text().splitlines())
+    names = {"{1}-{2}.jar".format(*told.split(":")) for told in wanted}
+    wrong = [f"{name} is missing" for name in sorted(names - {jar.name for jar in jars})]
+    for jar in jars:
+        if jar.name not in names:
+            wrong.append(f"{jar.name} is none of the connector's jars")
+        elif hashlib.sha256(jar.read_bytes()).hexdigest() != known[jar.name]:
+            wrong.append(
+                f"{jar.name} has another SHA-256 than the jar that Headgate is tested with"
+            )
+    if wrong:
+        folder = cache() / folder_name(wanted, False)
+        raise UsageError(
+            f"{folder}: {', '.join(wrong)}; find out why, then remove the directory, and the jars "
+            "are fetched again. Jars of your own go into a directory that HEADGATE_JARS names"
+        )
+    return jars
 
 
 def on_classpath(jars: Iterable[Path]) -> dict[str, str]:

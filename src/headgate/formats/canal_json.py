@@ -17,7 +17,7 @@ from msgspec.json import encode as encode_json
 
 from headgate import values
 from headgate.compression import COMPRESSIONS, decompressor, is_json
-from headgate.errors import DecodeError, shown
+from headgate.errors import DecodeError
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Producer, ReadColumn, Sniffed
 from headgate.formats.encoders.canal_json import ENCODING
@@ -351,7 +351,7 @@ def make_plan(
 def small(code: int | None) -> int | None:
     """A JDBC code, which must fit the event's 32-bit column."""
     if code is not None and not -(2**31) <= code < 2**31:
-        raise DecodeError("wrong-type", f"sqlType {code} is no JDBC code", "check the producer")
+        raise DecodeError("wrong-type", "a code of sqlType is no JDBC code", "check the producer")
     return code
 
 
@@ -489,7 +489,7 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
     else:
         raise DecodeError(
             "unknown-type",
-            f"type is {shown(type_)}, which no Canal dialect has",
+            "type is none that a Canal dialect has",
             f"known: {', '.join(TYPES)}",
         )
     return event

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.errors import DecodeError, shown
+from headgate.errors import DecodeError
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.encoders.dataworks import ENCODING
@@ -165,7 +165,7 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
             return [Event("tombstone", format="dataworks", dialect="v2.0")]
         message = parse(_message, value)
         if message.version != VERSION:
-            raise unknown_version(message.version)
+            raise unknown_version()
         payload = message.payload
         schema = message.schema or _NO_SCHEMA
         plan = plans[bytes(schema.column), bytes(schema.pk)]
@@ -204,10 +204,10 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
     return decode
 
 
-def unknown_version(version: str) -> DecodeError:
+def unknown_version() -> DecodeError:
     """The error for a version of the protocol that the document does not have."""
     return DecodeError(
-        "unknown-type", f"version is {shown(version)}", f"the one version known is {VERSION!r}"
+        "unknown-type", "version is not known", f"the one version known is {VERSION!r}"
     )
 
 
@@ -266,7 +266,7 @@ def other(event: Event, payload: Payload, extra: dict[str, str]) -> None:
         if text:
             extra["ddl"] = text
     else:
-        raise unknown("payload.op", payload.op, "DataWorks", OPS)
+        raise unknown("payload.op", "DataWorks", OPS)
 
 
 def recognises(message: Sniffed) -> bool:

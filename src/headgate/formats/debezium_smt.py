@@ -273,9 +273,9 @@ def operate(event: Event, row: dict[str, Any], told: dict[str, Any], extra: dict
     code = told.get("op")
     op = debezium.OPS.get(code) if isinstance(code, str) else None
     if deleted is None:
-        raise wrong(f"__deleted is {shown(word, 40)}, neither true nor false")
+        raise wrong("__deleted is neither true nor false")
     if code is not None and (op is None or op == "truncate"):
-        raise DecodeError("unknown-type", f"the added op is {shown(code, 40)}", "known: c, u, d, r")
+        raise DecodeError("unknown-type", "the added op is no row's", "known: c, u, d, r")
     if deleted or op == "delete":
         event.op, event.before = "delete", row
         return

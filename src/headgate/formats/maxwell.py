@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headgate import values
-from headgate.errors import DecodeError, shown
+from headgate.errors import DecodeError
 from headgate.event import ColumnType, Event, Types
 from headgate.formats import Decode, Format, Sniffed
 from headgate.formats.encoders.maxwell import ENCODING
@@ -392,7 +392,7 @@ def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, s
     else:
         raise DecodeError(
             "unknown-type",
-            f"type is {shown(type_)}, which Maxwell does not have",
+            "type is none that Maxwell has",
             f"known: {', '.join(TYPES)}",
         )
 

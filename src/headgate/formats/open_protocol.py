@@ -183,7 +183,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if key.t not in (ROW, DDL):
             raise DecodeError(
                 "unknown-type",
-                f"the event type t is {key.t}",
+                "the event type t is not known",
                 "known: 1 (row), 2 (DDL), 3 (resolved)",
             )
         if body is None:

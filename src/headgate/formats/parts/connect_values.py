@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.errors import DecodeError, shown
+from headgate.errors import DecodeError
 from headgate.event import ColumnType, Types
 from headgate.formats import Producer, ReadColumn
 from headgate.formats.parts.connect_columns import (
@@ -104,7 +104,7 @@ def number(field: Field, parameter: str, default: int | None = None) -> int | No
     if not given.removeprefix("-").isdecimal() or len(given) > 9:
         raise DecodeError(
             "invalid-value",
-            f"the schema's parameter {parameter} is {shown(given, 40)}",
+            f"the schema's parameter {parameter} is no whole number of at most 9 digits",
             "check the producer",
         )
     return int(given)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.errors import DecodeError, shown
+from headgate.errors import DecodeError
 from headgate.event import Event
 from headgate.formats.parts.debezium_source import (
     NO_SOURCE,
@@ -138,7 +138,7 @@ def _transaction(event: Event, key: bytes | None, payload: bytes) -> None:
     event.op = STATUS_OPS.get(message.status)
     if event.op is None:
         raise DecodeError(
-            "unknown-type", f"status is {shown(message.status, 40)}", "known: BEGIN, END"
+            "unknown-type", "status is neither BEGIN nor END", "check the format and the producer"
         )
     event.event_time = moment(message)
     event.position = {"id": message.id} if message.id else None

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from headgate import values
-from headgate.errors import DecodeError, shown
+from headgate.errors import DecodeError
 from headgate.event import Event, Image, Types
 from headgate.formats import Producer, ReadColumn
 from headgate.mysql_types import parse_type
@@ -297,10 +297,10 @@ def uncommented(statement: str) -> str:
             return statement[at : at + 200]
 
 
-def unknown(member: str, value: str, format: str, known: list[str]) -> DecodeError:
+def unknown(member: str, format: str, known: list[str]) -> DecodeError:
     """The error for an operation word that a format does not have."""
     return DecodeError(
         "unknown-type",
-        f"{member} is {shown(value)}, which {format} does not have",
+        f"{member} is none that {format} has",
         f"known: {', '.join(known)}",
     )

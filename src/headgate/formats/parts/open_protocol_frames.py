@@ -47,7 +47,7 @@ def check_version(key: bytes | None) -> None:
         raise malformed(f"the key has {len(key or b'')} bytes, too few for a protocol version")
     if key[:1] == b"{":
         raise malformed("the key is bare JSON, without version and length")
-    raise malformed(f"the protocol version is {int.from_bytes(key[:8], 'big')}, not 1")
+    raise malformed("the protocol version is not 1")
 
 
 def pairs(key: bytes, value: bytes | None) -> list[tuple[bytes, bytes | None]]:
