@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
+from hashlib import blake2b
 from typing import Any, NamedTuple
+
+import msgspec
 
 from headgate import values
 from headgate.column_values import Came, Columns, Readers, came, converted, without_hints
@@ -28,10 +33,23 @@ __all__ = ["Column", "Schemas", "Table", "handle_key"]
 MAX_DDL_LENGTH, MAX_DDL_WORDS = 256 * 1024, 100_000
 """Longer DDL of an event is not read: the table is forgotten."""
 
-MAX_LEARNT_BYTES = 64 * 1024 * 1024
-"""Schemas learnt from events beyond this push out the oldest."""
+MAX_LEARNT_BYTES = 256 * 1024 * 1024
+"""Schemas learnt from events beyond this push out the oldest, with a warning."""
+
+log = logging.getLogger("headgate")
 
 _WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class LearntTable(msgspec.Struct, array_like=True):
+    """What DDL told of a table, to be kept; no draft: it was dropped, or is forgotten."""
+
+    database: str | None
+    table: str
+    draft: Draft | None
+    forgotten: bool = False
+    over: str = ""
+    """A digest of what the schema file said of it: what another one says counts anew."""
 
 
 class _Plan(NamedTuple):
@@ -102,6 +120,62 @@ class Schemas:
             self._read(sql)
         self._catalog.end_file(MAX_LEARNT_BYTES)
 
+    def copy(self) -> Schemas:
+        """The same, to learn apart; what was worked out for rows is shared.
+
+        >>> known = Schemas("CREATE TABLE t (id INT)")
+        >>> known.copy().learn(Event("ddl", "drop", None, "t", ddl="DROP TABLE t"))
+        >>> known.table(None, "t") is None
+        False
+        """
+        other = copy(self)
+        other._catalog = self._catalog.copy()
+        return other
+
+    def learnt(self, file: Schemas) -> list[LearntTable]:
+        """What DDL told beyond a schema file, for `with_learnt`."""
+        return [
+            LearntTable(
+                database,
+                table,
+                entry.draft if isinstance(entry, Known) else None,
+                entry is Absent.FORGOTTEN,
+                file._digest(database, table),
+            )
+            for table, homes in self._catalog.tables.items()
+            for database, entry in homes.items()
+            if file._catalog.tables.get(table, {}).get(database) is not entry
+        ]
+
+    def with_learnt(self, tables: Iterable[LearntTable]) -> Schemas:
+        """The tables of a schema file and those that DDL told beyond it.
+
+        >>> file = Schemas("CREATE TABLE t (id INT)")
+        >>> known = file.copy()
+        >>> known.learn(Event("ddl", "create", "d", "u", ddl="CREATE TABLE u (id INT)"))
+        >>> file.with_learnt(known.learnt(file)).table("d", "u").types
+        {'id': ColumnType(mysql='int', jdbc=None, flags=65)}
+        """
+        other = self.copy()
+        for each in tables:
+            if each.over == self._digest(each.database, each.table):
+                absent = Absent.FORGOTTEN if each.forgotten else Absent.DROPPED
+                entry = absent if each.draft is None else Known(each.draft)
+                other._catalog.put((each.database, each.table), entry)
+        return other
+
+    def _digest(self, database: str | None, table: str) -> str:
+        """What stands for a table's definition; nothing if there is none."""
+        known = self._catalog.find(database, table)
+        if known is None:
+            return ""
+        return blake2b(msgspec.msgpack.encode(known.draft), digest_size=8).hexdigest()
+
+    @property
+    def pushed_out(self) -> int:
+        """How many tables had to make room for newer ones."""
+        return self._catalog.pushed_out
+
     def table(
         self, database: str | None, table: str | None, schema: str | None = None
     ) -> Table | None:
@@ -139,10 +213,14 @@ class Schemas:
             self._forget_in_schema(event)
             return
         touched: list[Name] = []
+        before = self.pushed_out
         try:
             self._follow(event, touched)
         except Exception:  # whatever hostile text brings about, the answer is to forget
             self._give_up(event, touched)
+        if before == 0 < self.pushed_out:
+            log.warning("DDL told more than %d bytes of tables: the oldest of them are forgotten, "
+                        "and their rows are untyped", MAX_LEARNT_BYTES)  # fmt: skip
 
     def complete(self, event: Event) -> list[str] | None:
         """Give a row event its table's key and types, and its values the form of their type.
@@ -154,6 +232,7 @@ class Schemas:
         >>> event = Event("row", "insert", "d", "t", after={"id": "1", "size": "2"})
         >>> event.format = "open-protocol"
         >>> known.complete(event)
+        []
         >>> event.key, event.after, event.types["size"].mysql
         (('id',), {'id': '1', 'size': 'M'}, "enum('S','M')")
         """

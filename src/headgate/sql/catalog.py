@@ -45,6 +45,8 @@ class Catalog:
         self.from_file = True
         self.steps = 0
         self._bytes, self._most = 0, inf
+        self.pushed_out = 0
+        """How many tables had to make room."""
 
     def end_file(self, most: int) -> None:
         """From now on events tell the tables, in at most so many bytes."""
@@ -55,6 +57,14 @@ class Catalog:
         self.steps += steps
         if self.steps > MAX_STEPS and not self.from_file:
             raise Unreadable("the statements are too much work", 0)
+
+    def copy(self) -> Catalog:
+        """The same, to be changed apart; what is known of a table is not changed, but replaced."""
+        other = Catalog()
+        other.tables = {table: homes.copy() for table, homes in self.tables.items()}
+        other.from_file, other.pushed_out = self.from_file, self.pushed_out
+        other._bytes, other._most = self._bytes, self._most
+        return other
 
     # Lookups
 
@@ -109,6 +119,7 @@ class Catalog:
         while self._bytes > self._most and len(self.tables) > 1:
             # All of one name go at once, so that nothing shows up that the newest had hidden.
             oldest = next(iter(self.tables))
+            self.pushed_out += len(self.tables[oldest])
             for home, gone in self.tables.pop(oldest).items():
                 self._bytes -= _weight((home, oldest), gone)
 
