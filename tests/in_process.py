@@ -13,11 +13,13 @@ import pyarrow as pa
 
 from headgate.encoding import Encoder
 from headgate.pipeline.balance import check_balance
+from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.job import Job
 from headgate.pipeline.lane import MESSAGE_SCHEMA, WORK_SCHEMA, Knowledge, Tally, passing
 from headgate.pipeline.load import load_job
 from headgate.pipeline.state import State
+from headgate.pipeline.storage import Storage
 
 
 class Sent(NamedTuple):
@@ -82,13 +84,16 @@ def run_job(
 ) -> Out:
     """Run batches as the engine does: each until a pass lacked nothing, its DDL as barriers."""
     state = state or State()
-    driver: Any = SimpleNamespace(signatures={}, long=False)
+    driver: Any = SimpleNamespace(signatures={}, long=False, topics=[])
+    driver.met_topics = lambda tallies, known: False
+    driver.known_topics = lambda: ()
     out = Out([[] for _ in job.sinks], [], state)
+    known = Storage((root / "known").as_uri())
     first = 0
     for number, messages in enumerate(batches):
         batch = batch_of(messages, first, judge)
         first += len(messages)
-        knowledge: Knowledge | None = state.knowledge((root / "known").as_uri())
+        knowledge: Knowledge | None = state.knowledge(known.uri)
         while knowledge is not None:
             told = knowledge
             rows = passed(job, told, batch)
@@ -98,8 +103,6 @@ def run_job(
         ddl = [met.get(f.id, f) for f in told.schedule]
         for n, sink in enumerate(job.sinks):
             encoder = Encoder(sink.format, **sink.options)
-            for event in state.catalogue:
-                encoder.learn(event)
             for step in range(len(ddl) + 1):
                 chosen = [r for r in rows if (r["sink"], r["step"]) == (n, step)]
                 out.written[n].extend(message for row in chosen for message in in_pack(row))
@@ -110,6 +113,7 @@ def run_job(
             (row["letter"]["offset"], row["letter"]["code"]) for row in rows if row["letter"]
         )
         before, state = state, state.after(number, tallies, ddl)
+        state.catalog = catalog_after(known, state.catalog, job.source, ddl)
         check_balance(number, before.totals, state.totals)
     return out._replace(state=state)
 

@@ -24,3 +24,15 @@ def informed(decode: Decode, schemas: Schemas) -> Decode:
         return events
 
     return run
+
+
+def keyed(decode: Decode, schemas: Schemas) -> Decode:
+    """A decoder whose rows have the keys of a schema, and are else as they came."""
+
+    def run(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        events = decode(key, value, topic)
+        for event in events:
+            schemas.give_key(event)
+        return events
+
+    return run

@@ -236,12 +236,9 @@ class Schemas:
         >>> event.key, event.after, event.types["size"].mysql
         (('id',), {'id': '1', 'size': 'M'}, "enum('S','M')")
         """
-        if event.kind != "row":
-            return None
-        known = self._catalog.find(event.database, event.table, event.schema)
+        known = self.give_key(event)
         if known is None:
             return None
-        event.key = known.table.key
         before, after, own = event.before, event.after, event.types
         image = before if after is None else after
         if image is None:
@@ -269,6 +266,15 @@ class Schemas:
         if read:
             event.extra = without_hints(event.extra, read)
         return wrong
+
+    def give_key(self, event: Event) -> Known | None:
+        """Give a row event the key of its table, if that is known."""
+        if event.kind != "row":
+            return None
+        known = self._catalog.find(event.database, event.table, event.schema)
+        if known is not None:
+            event.key = known.table.key
+        return known
 
     def _plan(
         self, known: Known, own: Types | None, names: tuple[str, ...], how: Came, numbered: bool

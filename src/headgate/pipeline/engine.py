@@ -26,6 +26,7 @@ from headgate.formats import load
 from headgate.options import names
 from headgate.pipeline import conditions, lots, sources
 from headgate.pipeline.balance import check_balance
+from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE
 from headgate.pipeline.identity import comes_before
 from headgate.pipeline.job import Job, Sink, Source
@@ -142,8 +143,9 @@ class Engine:
                     if any(tally.dead for tally in found):
                         letters.append(letters_of(work))
                     for sink in range(len(self.job.sinks)):
-                        self.add_parts(parts[sink], sink, work, found, ddl, state)
+                        self.add_parts(parts[sink], sink, work, found, ddl)
                     state = state.after(number, found, ddl)
+                    state.catalog = catalog_after(self.storage, state.catalog, self.job.source, ddl)
                     tallies += found
                     if not inbox:
                         state.judged = self.judge(state.judged, found)
@@ -217,7 +219,7 @@ class Engine:
         unknown = [each for tally in tallies for each in tally.signatures]
         for rule, signature in unknown:
             self.signatures.setdefault(rule, set()).add(signature)
-        known = {found.id for found in knowledge.schedule} | knowledge.applied_ddl
+        known = {found.id for found in knowledge.schedule}
         new = {f.id: f for tally in tallies for f in tally.ddl if f.id not in known}
         disordered = {t.lane for t in tallies if t.disordered} - knowledge.disordered
         self.long |= any(tally.long for tally in tallies)
@@ -262,14 +264,13 @@ class Engine:
         work: DataFrame,
         tallies: list[Tally],
         ddl: list[Found],
-        state: State,
     ) -> None:
         """A sink's messages in parts that are written one after the other: DDL is a barrier."""
         rows = work.where(F.col("sink") == sink)
         with_headers = any(tally.headers for tally in tallies)
         steps = {step for tally in tallies for step in tally.steps}
         parts.topics.update(t for tally in tallies for t in tally.topics[sink])
-        encoder = self.encoder(sink, state)
+        encoder = self.encoder(sink)
         waiting: list[Record] = []
         for step in range(len(ddl) + 1):
             if step in steps:
@@ -281,14 +282,12 @@ class Engine:
                 waiting += self.encoded(encoder, ddl[step])
         self.add_records(parts, waiting)
 
-    def encoder(self, sink: int, state: State) -> Encoder:
+    def encoder(self, sink: int) -> Encoder:
         """An encoder for what the driver writes itself: DDL and watermarks."""
         chosen = self.job.sinks[sink]
         encoder = Encoder(chosen.format, **chosen.options)
         topics = self.topics[sink]
         encoder.partitions = {} if topics is None else topics.known
-        for event in state.catalogue:
-            encoder.learn(event)
         return encoder
 
     def encoded(self, encoder: Encoder, found: Found) -> list[Record]:
@@ -326,7 +325,7 @@ class Engine:
 
     def broadcast(self, sink: int, event: Event, topics: list[list[str]]) -> list[Record]:
         """Messages of an event that is of no table: for a sink of several topics, to each."""
-        encoder, known = self.encoder(sink, State()), self.topics[sink]
+        encoder, known = self.encoder(sink), self.topics[sink]
         records = encoder(event).records
         if known is None or all(record.topic is not None for record in records):
             return records

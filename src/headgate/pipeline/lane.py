@@ -29,9 +29,9 @@ from headgate.arrow import (
 from headgate.encoding import Encoded, Encoder, packed
 from headgate.errors import internal_error, shown
 from headgate.event import Event, Record, qualified
-from headgate.formats import decoder
 from headgate.limits import BATCH_BYTES, SPLICED_ROWS
 from headgate.loss import kind_of
+from headgate.pipeline.catalog import known_tables, read_catalog
 from headgate.pipeline.counts import add_counts, add_table
 from headgate.pipeline.headers import ID_HEADER, from_text, header_bytes, to_text
 from headgate.pipeline.identity import comes_before, identity, placed_identity
@@ -40,7 +40,14 @@ from headgate.pipeline.ledger import Ledger
 from headgate.pipeline.lots import has_long
 from headgate.pipeline.packs import PACK_SCHEMA, flat_rows, packs
 from headgate.pipeline.selection import Selection, SelectionError
-from headgate.pipeline.short_cut import ShortCut, Taken, counted, most_bytes
+from headgate.pipeline.short_cut import (
+    ShortCut,
+    Taken,
+    counted,
+    job_decoder,
+    job_encoders,
+    most_bytes,
+)
 from headgate.pipeline.storage import Storage
 from headgate.pipeline.tombstones import Deleted, TombstonePairs
 from headgate.spark import fast_worker
@@ -68,9 +75,12 @@ Named = tuple[list[Record], list[str], list["str | None"]]
 
 
 class Found(msgspec.Struct):
-    """A DDL event that a pass met, as it is to be written."""
+    """A DDL event that a pass met."""
 
     event: Event
+    """As it is to be written."""
+    source: Event
+    """As it came."""
     id: str
     """What it is known by."""
     wanted: bool
@@ -142,9 +152,8 @@ class Knowledge:
     """The last change of a lane, if it was a delete whose tombstone may follow."""
     by_place: bool = False
     """Whether messages can come again at the same place: from files and the inbox, not Kafka."""
-    applied_ddl: frozenset[str] = frozenset()
-    catalogue: tuple[Event, ...] = ()
-    """DDL of earlier batches, that tells tables' schemas."""
+    catalog: str | None = None
+    """The file of the tables that DDL of earlier batches told (catalog.py)."""
     schedule: tuple[Found, ...] = ()
     """DDL of this batch in its order."""
     disordered: frozenset[Lane] = frozenset()
@@ -194,23 +203,19 @@ class Worker:
 
     def __init__(self, job: Job, knowledge: Knowledge) -> None:
         self.job, self.knowledge = job, knowledge
-        self.decode = decoder(job.source.format, **job.source.options)
+        self.decode = job_decoder(job.source)
         self.limit = most_bytes_of(job.source.options)
         self.selection = Selection(job)
         self.storage = Storage(knowledge.state_uri, job.settings)
         self.lanes: dict[Lane, LanePass] = {}
+        self.catalog = read_catalog(self.storage, knowledge.catalog)
+        self.tables = known_tables(self.storage, knowledge.catalog, job.source)
         self.ddl_encoders = self.encoders()
-        self.short_cut = ShortCut(job, knowledge.catalogue, knowledge.topics)
+        self.short_cut = ShortCut(job, self.tables, knowledge.catalog, knowledge.topics)
 
     def encoders(self) -> list[Encoder]:
-        """An encoder for each sink, that knows what earlier batches told."""
-        encoders = [Encoder(sink.format, **sink.options) for sink in self.job.sinks]
-        for encoder, known in zip(encoders, self.knowledge.topics):
-            encoder.partitions = known.partitions
-        for encoder in encoders:
-            for event in self.knowledge.catalogue:
-                encoder.learn(event)
-        return encoders
+        """An encoder for each sink; rows are completed before they come to it."""
+        return job_encoders(self.job, self.knowledge.topics)
 
     def take(self, lane: Lane, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages of a lane."""
@@ -239,6 +244,8 @@ class Entry(msgspec.Struct, gc=False):
     """The delete of a tombstone."""
     again: bool = False
     """Whether it came before in this batch: a repeat, unless the first one is refused."""
+    untyped: list[str] | None = None
+    """Columns whose values are none of their type; None where the table is not known."""
 
 
 class Beside(NamedTuple):
@@ -256,6 +263,7 @@ class LanePass:
         told = worker.knowledge
         self.tally = Tally(lane)
         self.encoders = worker.encoders()
+        self.tables = worker.tables
         self.ledger = Ledger(worker.storage, told.ledgers.get(lane, ()))
         self.watermark = told.watermarks.get(lane)
         self.sorted = lane in told.disordered
@@ -313,7 +321,8 @@ class LanePass:
     def short_cut(self, messages: pa.RecordBatch) -> Taken | None:
         """What of a batch can be spliced; nothing where messages depend on others."""
         knowledge = self.worker.knowledge
-        if self.sorted or knowledge.by_place or self.at < len(knowledge.schedule):
+        # The short cut knows the tables as they were before the batch.
+        if self.sorted or knowledge.by_place or knowledge.schedule:
             return None
         return self.worker.short_cut.take(messages)
 
@@ -474,6 +483,11 @@ class LanePass:
                 yield from self.meet(entry)
                 continue
             chosen_by = event if entry.deleted is None else entry.deleted
+            if self.is_behind(event):
+                yield from self.encode(chosen)
+                chosen = []
+                while self.is_behind(event):
+                    self.pass_by(self.at)
             try:
                 if not selection.wants(chosen_by):
                     self.tally.repeated += entry.again
@@ -481,16 +495,14 @@ class LanePass:
                     continue
                 entry.topic = selection.topic_of(chosen_by)
                 if entry.deleted is None:
+                    entry.untyped = self.tables.complete(event)
                     entry.event = selection.shape(event)
                 else:
-                    entry.deleted = selection.shape(entry.deleted)
+                    deleted = msgspec.structs.replace(entry.deleted)
+                    self.tables.complete(deleted)
+                    entry.deleted = selection.shape(deleted)
             except Exception as error:
                 entry.event = refused_event(event, error)
-            if self.is_behind(event):
-                yield from self.encode(chosen)
-                chosen = []
-                while self.is_behind(event):
-                    self.pass_by(self.at)
             chosen.append(entry)
         yield from self.encode(chosen, beside)
 
@@ -510,14 +522,15 @@ class LanePass:
         id_ = entry.name
         try:
             wanted, topic = selection.wants(event), selection.topic_of(event)
-            found = Found(selection.shape(event), id_, wanted, topic, self.lane)
+            found = Found(selection.shape(event), event, id_, wanted, topic, self.lane)
         except Exception as error:
-            found = Found(refused_event(event, error), id_, False, lane=self.lane)
+            refused = refused_event(event, error)
+            found = Found(refused, event, id_, False, lane=self.lane)
         entry.topic = found.topic
-        self.tally.ddl.append(found)
-        if id_ in self.worker.knowledge.applied_ddl:
+        if self.worker.catalog.is_repeat(id_):
             self.tally.repeated += 1
             return
+        self.tally.ddl.append(found)
         ids = [each.id for each in self.worker.knowledge.schedule]
         at = ids.index(id_) if id_ in ids else -1
         if found.wanted or found.event.error:
@@ -536,8 +549,11 @@ class LanePass:
 
     def pass_by(self, step: int) -> None:
         """Learn the next DDL of the schedule."""
-        for encoder in self.encoders:
-            encoder.learn(self.worker.knowledge.schedule[step].event)
+        found = self.worker.knowledge.schedule[step]
+        if found.id not in self.worker.catalog.met:
+            if self.tables is self.worker.tables:
+                self.tables = self.tables.copy()
+            self.tables.learn(found.source)
         self.at = step + 1
 
     def encode(
@@ -698,7 +714,7 @@ def encoded(encoder: Encoder, entry: Entry) -> Encoded:
     encoder.topic = entry.topic
     if entry.event.kind == "tombstone":
         return encoder.tombstone(entry.event, entry.deleted)
-    return encoder(entry.event)
+    return encoder(entry.event, entry.untyped)
 
 
 def undeliverable(

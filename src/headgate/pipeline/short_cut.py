@@ -21,11 +21,14 @@ from headgate.arrow import decode_columns, most_bytes_of
 from headgate.codec import decode_message
 from headgate.encoding import Encoder
 from headgate.event import Event
-from headgate.formats import decoder
+from headgate.formats import Decode, decoder
+from headgate.informed import keyed
+from headgate.pipeline.catalog import decoder_options, file_tables
 from headgate.pipeline.identity import identity
-from headgate.pipeline.job import Job
+from headgate.pipeline.job import Job, Source
 from headgate.pipeline.kafka_options import REQUEST_BYTES, REQUEST_SIZE
 from headgate.pipeline.selection import Selection, SelectionError
+from headgate.schemas import Schemas
 from headgate.splice.convert import answer, has_templates, reads_key, shared, unordered
 
 if TYPE_CHECKING:
@@ -38,6 +41,24 @@ ROOM = 1_024
 """What of Kafka's limit of a message its headers and its frame take."""
 LONG_WAY = {"ddl", "tombstone"}
 """Events that concern others of their batch."""
+
+
+def job_decoder(source: Source) -> Decode:
+    """A decoder whose rows have the keys of the schema file, which repeats are recognised by.
+
+    What else is known of tables is given to rows at their place between DDL.
+    """
+    decode = decoder(source.format, **decoder_options(source))
+    schema = source.options.get("schema")
+    return decode if schema is None else keyed(decode, file_tables(source))
+
+
+def job_encoders(job: Job, topics: Sequence[KnownTopics]) -> list[Encoder]:
+    """An encoder for each sink, that knows how many partitions its topics have."""
+    encoders = [Encoder(sink.format, **sink.options) for sink in job.sinks]
+    for encoder, known in zip(encoders, topics):
+        encoder.partitions = known.partitions
+    return encoders
 
 
 def most_bytes(kafka: dict[str, str]) -> int:
@@ -112,10 +133,14 @@ class ShortCut:
     """Splices the messages of a job."""
 
     def __init__(
-        self, job: Job, catalogue: tuple[Event, ...], topics: Sequence[KnownTopics] = ()
+        self,
+        job: Job,
+        tables: Schemas,
+        catalog: str | None,
+        topics: Sequence[KnownTopics] = (),
     ) -> None:
-        self.job, self.catalogue, self.topics = job, catalogue, topics
-        self.decode = decoder(job.source.format, **job.source.options)
+        self.job, self.tables, self.catalog, self.topics = job, tables, catalog, topics
+        self.decode = job_decoder(job.source)
         self.limit = most_bytes_of(job.source.options)
         self.possible = (
             has_templates(job.source.format, job.source.options)
@@ -127,29 +152,18 @@ class ShortCut:
         self.wrong = False
         """Whether splicing and the codecs disagree, now or earlier in this process."""
 
-    def encoders(self) -> list[Encoder]:
-        """An encoder for each sink, that knows what earlier batches told."""
-        encoders = [Encoder(sink.format, **sink.options) for sink in self.job.sinks]
-        for encoder, known in zip(encoders, self.topics):
-            encoder.partitions = known.partitions
-        for encoder in encoders:
-            for event in self.catalogue:
-                encoder.learn(event)
-        return encoders
-
     def name(self) -> bytes:
-        """What a splicer for this job and this catalogue is known by in its process."""
+        """What a splicer for this job and this catalog is known by in its process."""
         job = self.job
         sinks = [(s.kind, s.format, s.options, s.kafka) for s in job.sinks]
         rules = (job.source.format, job.source.options, job.tables, job.filters, job.routes)
-        ddl = [(e.database, e.schema, e.table, e.ddl) for e in self.catalogue]
         topics = [
             ({t: n for t, n in known.partitions.items() if n != usual}, known.refused)
             for known, usual in zip(
                 self.topics, (s.options.get("partition_num") for s in job.sinks)
             )
         ]
-        return blake2b(pickle.dumps((sinks, rules, ddl, topics))).digest()
+        return blake2b(pickle.dumps((sinks, rules, self.catalog, topics))).digest()
 
     def find_splicer(self, rows: int) -> Splicer | None:
         """The splicer, once enough messages have come."""
@@ -166,9 +180,9 @@ class ShortCut:
 
     def asking(self) -> Ask:
         """What the codecs and the job's selection make of a message."""
-        decode = decoder(self.job.source.format, **self.job.source.options)
-        selection, encoders = Selection(self.job), self.encoders()
-        informed = bool(self.catalogue) or any(encoder.informed for encoder in encoders)
+        decode, tables = job_decoder(self.job.source), self.tables
+        selection = Selection(self.job)
+        encoders = job_encoders(self.job, self.topics)
         kafka = [sink.kind == "kafka" for sink in self.job.sinks]
         refused = {topic for known in self.topics for topic in known.refused}
 
@@ -179,12 +193,13 @@ class ShortCut:
                     return None
                 if not selection.wants(events[0]):
                     return None
+                untyped = tables.complete(events[0])
                 topic, event = selection.topic_of(events[0]), selection.shape(events[0])
             except SelectionError:
                 return None
             for encoder in encoders:
                 encoder.topic = topic
-            outcomes = [encoder(event) for encoder in encoders]
+            outcomes = [encoder(event, untyped) for encoder in encoders]
             for outcome, needs_topic in zip(outcomes, kafka):
                 if outcome.error is not None:
                     return None
@@ -194,7 +209,7 @@ class ShortCut:
                         return None
                     if record.topic in refused:
                         return None
-            found = answer([event], [[outcome] for outcome in outcomes], informed)
+            found = answer([event], [[outcome] for outcome in outcomes], untyped is not None)
             return found._replace(time=events[0].event_time)
 
         return ask

@@ -9,18 +9,15 @@ from collections.abc import Iterable
 import msgspec
 
 from headgate.errors import UsageError
-from headgate.event import Event
+from headgate.pipeline import catalog, ledger
 from headgate.pipeline.counts import add_counts, add_table
 from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, table_name
-from headgate.pipeline.ledger import FOLDER
 from headgate.pipeline.state_files import damaged, read_state, write_state
 from headgate.pipeline.storage import Storage
 from headgate.pipeline.tombstones import Deleted
 
 KEPT = 5
 """States of so many batches are kept; Spark repeats at most the last one."""
-MOST_DDL = 5_000
-"""Statements and their identities that are remembered."""
 BATCHES, IDENTITY = "batches", "job.json"
 
 
@@ -85,8 +82,8 @@ class State(msgspec.Struct):
     batch: int = -1
     lanes: list[LaneState] = []
     newest: int | None = None
-    catalogue: list[Event] = []
-    applied_ddl: list[str] = []
+    catalog: str | None = None
+    """The file of the tables that DDL told (catalog.py)."""
     announced: int | None = None
     """The watermark that was last written."""
     topics: list[list[str]] = []
@@ -103,8 +100,7 @@ class State(msgspec.Struct):
             watermarks={x.lane: x.watermark for x in self.lanes if x.watermark is not None},
             newest={x.lane: x.newest for x in self.lanes if x.newest is not None},
             deletes={x.lane: x.deleted for x in self.lanes if x.deleted is not None},
-            applied_ddl=frozenset(self.applied_ddl),
-            catalogue=tuple(self.catalogue),
+            catalog=self.catalog,
         )
 
     def after(self, batch: int, tallies: Iterable[Tally], ddl: Iterable[Found]) -> State:
@@ -121,14 +117,10 @@ class State(msgspec.Struct):
             )
             totals.add(tally)
             newest = max(filter(None, (newest, tally.newest)), default=None)
-        catalogue, applied = list(self.catalogue), list(self.applied_ddl)
-        known = set(applied)
-        met = Counter(f.id for t in told for f in t.ddl if not f.refused and f.id not in known)
+        met = Counter(f.id for t in told for f in t.ddl if not f.refused)
         for found in ddl:
             if found.refused:
                 continue
-            catalogue = remembered(catalogue, found.event)
-            applied.append(found.id)
             totals.repeated += met[found.id] - 1
             if found.wanted:
                 add_table(totals.rows, table_name(found.event), {"ddl": 1})
@@ -138,8 +130,7 @@ class State(msgspec.Struct):
             batch,
             list(lanes.values()),
             newest,
-            catalogue[-MOST_DDL:],
-            applied[-MOST_DDL:],
+            self.catalog,
             self.announced,
             joined([self.topics, *(tally.topics for tally in told)]),
             self.judged,
@@ -162,15 +153,6 @@ def joined(found: list[list[list[str]]]) -> list[list[str]]:
     """
     sinks = max(map(len, found), default=0)
     return [sorted({t for each in found if n < len(each) for t in each[n]}) for n in range(sinks)]
-
-
-def remembered(catalogue: list[Event], event: Event) -> list[Event]:
-    """The statements that tell tables' schemas, with one more; a new table forgets its old ones."""
-    slim = Event("ddl", event.op, event.database, event.table, schema=event.schema, ddl=event.ddl)
-    if event.op == "create" and event.table is not None:
-        name = table_name(event)
-        catalogue = [e for e in catalogue if e.op == "rename" or table_name(e) != name]
-    return [*catalogue, slim]
 
 
 class Identity(msgspec.Struct):
@@ -232,7 +214,7 @@ class States:
         return found
 
     def write(self, state: State) -> None:
-        """Keep a state; then old ones, and ledger files that none names, may go."""
+        """Keep a state; then old ones, and the files that none names, may go."""
         write_state(self.storage, f"{BATCHES}/{state.batch}.json", state)
         numbers = sorted(n for n in self.numbers() if n <= state.batch)
         for old in numbers[:-KEPT]:
@@ -240,12 +222,14 @@ class States:
         self.sweep(numbers[-KEPT:])
 
     def sweep(self, batches: list[int]) -> None:
-        """Delete the ledger files that no kept state names."""
+        """Delete the ledger files and catalogs that no kept state names."""
         states = [self.read(n) for n in batches]
-        named = {name for state in states for lane in state.lanes for name in lane.ledger}
-        for name in self.storage.names(FOLDER):
-            if name not in named:
-                self.storage.delete(f"{FOLDER}/{name}")
+        ledgers = {name for state in states for lane in state.lanes for name in lane.ledger}
+        catalogs = {state.catalog for state in states}
+        for folder, named in ((ledger.FOLDER, ledgers), (catalog.FOLDER, catalogs)):
+            for name in self.storage.names(folder):
+                if name not in named:
+                    self.storage.delete(f"{folder}/{name}")
 
     def numbers(self) -> list[int]:
         """The batches of which there are states."""
