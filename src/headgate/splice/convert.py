@@ -64,8 +64,10 @@ class Converter:
         target: str,
         target_options: Mapping[str, Any],
     ) -> None:
-        # The encoder follows the schema as DDL changes it; a decoder would stay with its beginning.
-        reading = {name: value for name, value in options.items() if name != "schema"}
+        reading = dict(options)
+        if reading.get("schema") == target_options.get("schema"):
+            # The encoder follows the schema as DDL changes it; a decoder stays with its beginning.
+            reading.pop("schema", None)
         self.told = (format, reading, target, dict(target_options))
         self.decode = decoder(format, **reading)
         self.encoder = Encoder(target, reading, **target_options)
