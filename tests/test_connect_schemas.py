@@ -116,6 +116,7 @@ MISFITS = [
     ("varbinary(9)", "no base64!", {}),
     ("year", "MMXX", {}),
     ("tinyint(1)", "yes", {}),
+    ("double", "1" * 1001, {}),
 ]
 
 

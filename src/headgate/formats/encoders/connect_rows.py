@@ -16,6 +16,7 @@ from headgate.formats.encoders.common import (
     Writers,
     hinted,
     name_list,
+    number,
     written,
 )
 from headgate.formats.encoders.connect_fit import Pair, lacking, settle
@@ -31,6 +32,7 @@ from headgate.formats.encoders.connect_values import (
     is_measured,
     nested,
     plain,
+    real,
 )
 from headgate.loss import HINTS
 from headgate.memo import MOST_PLANS, Memo
@@ -251,7 +253,8 @@ def writers_of(event: Event, layout: Layout) -> Writers:
     extra = event.extra
     if extra is None or HINTS.isdisjoint(extra):
         return layout.writers
-    more = [*hinted(extra), *((n, nested) for n in name_list(extra.get("nested")))]
+    more = [(n, real if write is number else write) for n, write in hinted(extra)]
+    more += [(n, nested) for n in name_list(extra.get("nested"))]
     return [*layout.writers, *((n, w) for n, w in more if n not in layout.columns)]
 
 
