@@ -232,6 +232,24 @@ def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
     assert 1 == len(list(store.letters()))
 
 
+def test_a_line_that_was_too_long_to_be_held_stays_a_letter(bench: Bench) -> None:
+    long = canal(note="x" * 5_000_000)
+    bench.put("a.jsonl", ticdc(1, 1), long, ticdc(2, 2))
+    limit = {"max-message-bytes": "1000000"}
+
+    assert 1 == bench.run(source=limit).totals.dead_letters
+    store = Store(str(bench.root / "state" / "dead-letters"))
+    (letter,) = store.letters()
+    assert ("too-large", long[: 64 * 1024]) == (letter["code"], letter["value"])
+    assert f"{len(long)} bytes" in letter["message"]
+
+    store.replay()
+    assert 2 == bench.run(source=limit).totals.dead_letters
+    (again,) = Store(str(bench.root / "state" / "dead-letters")).letters()
+    assert letter["message"] == again["message"]
+    assert ["1", "2"] == bench.ids()
+
+
 def test_what_was_fixed_is_processed_when_it_is_replayed(bench: Bench) -> None:
     bench.put("a.jsonl", canal(), canal(table="a.b"))
     route = [{"table": "shop.(.*)", "topic": "x" * 248 + "{table}"}]
