@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,21 +84,23 @@ def run_job(
 ) -> Out:
     """Run batches as the engine does: each until a pass lacked nothing, its DDL as barriers."""
     state = state or State()
-    driver: Any = SimpleNamespace(signatures={}, long=False, topics=[])
-    driver.met_topics = lambda tallies, known: False
-    driver.known_topics = lambda: ()
+    driver = Engine.__new__(Engine)  # without Spark
+    driver.job, driver.signatures, driver.long = job, {}, False
+    driver.topics = [None] * len(job.sinks)
     out = Out([[] for _ in job.sinks], [], state)
     known = Storage((root / "known").as_uri())
     first = 0
     for number, messages in enumerate(batches):
         batch = batch_of(messages, first, judge)
         first += len(messages)
-        knowledge: Knowledge | None = state.knowledge(known.uri)
+        knowledge: Knowledge | None = replace(
+            state.knowledge(known.uri), topics=driver.known_topics()
+        )
         while knowledge is not None:
             told = knowledge
             rows = passed(job, told, batch)
             tallies = [msgspec.json.decode(r["tally"], type=Tally) for r in rows if r["tally"]]
-            knowledge = Engine.more(driver, told, tallies)
+            knowledge = driver.more(told, tallies)
         met = {f.id: f for tally in tallies for f in tally.ddl}
         ddl = [met.get(f.id, f) for f in told.schedule]
         for n, sink in enumerate(job.sinks):
@@ -107,7 +109,7 @@ def run_job(
                 chosen = [r for r in rows if (r["sink"], r["step"]) == (n, step)]
                 out.written[n].extend(message for row in chosen for message in in_pack(row))
                 if step < len(ddl):
-                    records = Engine.encoded(driver, encoder, ddl[step])
+                    records = driver.encoded(encoder, ddl[step])
                     out.written[n].extend((r.key, r.value, r.topic) for r in records)
         out.letters.extend(
             (row["letter"]["offset"], row["letter"]["code"]) for row in rows if row["letter"]
