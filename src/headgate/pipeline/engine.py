@@ -28,7 +28,7 @@ from headgate.pipeline import conditions, lots, sources
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE
-from headgate.pipeline.identity import comes_before
+from headgate.pipeline.identity import comes_before, commit_time
 from headgate.pipeline.job import Job, Sink, Source
 from headgate.pipeline.kafka import DEFAULT_PARTITIONS
 from headgate.pipeline.kafka_options import REQUEST_SIZE
@@ -312,7 +312,7 @@ class Engine:
         watermark = state.watermark(expected)
         if watermark is None or watermark <= (state.announced or 0):
             return
-        event = Event("watermark", commit_ts=watermark, event_time=(watermark >> 18) * 1000)
+        event = Event("watermark", commit_ts=watermark, event_time=commit_time(watermark))
         for sink, own in enumerate(parts):
             records = self.broadcast(sink, event, state.topics)
             for record in records:

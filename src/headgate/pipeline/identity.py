@@ -44,6 +44,15 @@ def identity(event: Event) -> bytes | None:
     return blake2b(_packed(told), digest_size=ID_BYTES).digest()
 
 
+def commit_time(commit_ts: int) -> int:
+    """The time of a commit number of TiDB, in microseconds since the epoch.
+
+    >>> commit_time(449_000_000_000_000_000)
+    1712799072265000
+    """
+    return (commit_ts >> 18) * 1_000
+
+
 def placed_identity(place: str, number: int) -> bytes:
     """What a change is known by that came at a place of a file, as a number of its message.
 

@@ -107,7 +107,7 @@ class Job:
     max_messages: int | None = None
     """Most messages of one batch."""
     remember: float = 86_400.0
-    """Seconds of source time for which applied changes are remembered behind the newest."""
+    """Seconds for which applied changes are remembered, by the job's clock and the source's."""
     redact: bool = False
     """Whether dead letters are kept without their values."""
     metrics: str | None = None

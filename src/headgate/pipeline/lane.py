@@ -34,9 +34,9 @@ from headgate.loss import kind_of
 from headgate.pipeline.catalog import known_tables, read_catalog
 from headgate.pipeline.counts import add_counts, add_table
 from headgate.pipeline.headers import ID_HEADER, from_text, header_bytes, to_text
-from headgate.pipeline.identity import comes_before, identity, placed_identity
+from headgate.pipeline.identity import comes_before, commit_time, identity, placed_identity
 from headgate.pipeline.job import Job, Sink
-from headgate.pipeline.ledger import Ledger
+from headgate.pipeline.ledger import Ledger, Run
 from headgate.pipeline.lots import has_long
 from headgate.pipeline.packs import PACK_SCHEMA, flat_rows, packs
 from headgate.pipeline.selection import Selection, SelectionError
@@ -113,7 +113,7 @@ class Tally(msgspec.Struct):
     watermark: int | None = None
     newest: int | None = None
     """The newest time of a change, in microseconds."""
-    ledger: tuple[str, ...] = ()
+    ledger: tuple[Run, ...] = ()
     ddl: list[Found] = []
     disordered: bool = False
     topics: list[list[str]] = []
@@ -145,7 +145,7 @@ class Knowledge:
     """What a pass is told of the job so far, and of its batch."""
 
     state_uri: str
-    ledgers: dict[Lane, tuple[str, ...]] = field(default_factory=dict)
+    ledgers: dict[Lane, tuple[Run, ...]] = field(default_factory=dict)
     watermarks: dict[Lane, int] = field(default_factory=dict)
     newest: dict[Lane, int] = field(default_factory=dict)
     deletes: dict[Lane, Deleted] = field(default_factory=dict)
@@ -355,12 +355,8 @@ class LanePass:
         tally.topics, tally.steps = list(map(sorted, self.topics)), sorted(self.steps)
         tally.splice_wrong = self.worker.short_cut.wrong
         tally.deleted, tally.newest = self.pairs.last, self.newest or None
-        tally.ledger = self.ledger.write(self.horizon())
+        tally.ledger = self.ledger.write(self.worker.job.remember)
         yield work_rows(tally=[msgspec.json.encode(tally)])
-
-    def horizon(self) -> int:
-        """The time of this lane before which applied changes are forgotten."""
-        return self.newest - int(self.worker.job.remember * 1_000_000)
 
     def fresh(
         self, events: list[Event], counts: Sequence[int], messages: pa.RecordBatch
@@ -402,7 +398,7 @@ class LanePass:
                     continue
             if id_ is not None and not again:
                 self.note_time(event)
-                applied[id_] = event.event_time or self.newest
+                self.ledger.add(id_, self.source_time(event))
                 self.look_at_order(event)
             if verdict == DROP:
                 self.tally.left_out += 1
@@ -459,6 +455,12 @@ class LanePass:
             self.last[table] = commit
         if self.watermark is not None and commit <= self.watermark:
             self.tally.late += 1
+
+    def source_time(self, event: Event) -> int | None:
+        """When a change happened, in microseconds: by its commit number, where it has one."""
+        if event.commit_ts is not None:
+            return commit_time(event.commit_ts)
+        return None if (event.event_time or 0) > self.future else event.event_time
 
     def note_time(self, event: Event) -> None:
         """Take in the time of a change; one in the future says nothing."""
@@ -590,14 +592,14 @@ class LanePass:
         applied = self.ledger.fresh
         for entry in entries:
             if entry.id is not None and not entry.again and (entry.batch, entry.row) in dead:
-                applied.pop(entry.id, None)
+                applied.discard(entry.id)
         fresh = [n for n, entry in enumerate(entries) if not entry.again or entry.id not in applied]
         for where in dead.keys() - {(entries[n].batch, entries[n].row) for n in fresh}:
             del dead[where]
         kept = [n for n in fresh if (entries[n].batch, entries[n].row) not in dead]
         for n in kept:
             if (id_ := entries[n].id) is not None:
-                applied.setdefault(id_, self.newest)
+                applied.add(id_)
         self.tally.repeated += len(entries) - len(fresh)
         self.tally.dead_events += len(fresh) - len(kept)
         return kept

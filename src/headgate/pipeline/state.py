@@ -12,6 +12,7 @@ from headgate.errors import UsageError
 from headgate.pipeline import catalog, ledger
 from headgate.pipeline.counts import add_counts, add_table
 from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, table_name
+from headgate.pipeline.ledger import Run
 from headgate.pipeline.state_files import damaged, read_state, write_state
 from headgate.pipeline.storage import Storage
 from headgate.pipeline.tombstones import Deleted
@@ -25,7 +26,7 @@ class LaneState(msgspec.Struct):
     """What is known of one lane."""
 
     lane: Lane
-    ledger: tuple[str, ...] = ()
+    ledger: tuple[Run, ...] = ()
     watermark: int | None = None
     newest: int | None = None
     deleted: Deleted | None = None
@@ -224,7 +225,7 @@ class States:
     def sweep(self, batches: list[int]) -> None:
         """Delete the ledger files and catalogs that no kept state names."""
         states = [self.read(n) for n in batches]
-        ledgers = {name for state in states for lane in state.lanes for name in lane.ledger}
+        ledgers = {run.name for state in states for lane in state.lanes for run in lane.ledger}
         catalogs = {state.catalog for state in states}
         for folder, named in ((ledger.FOLDER, ledgers), (catalog.FOLDER, catalogs)):
             for name in self.storage.names(folder):

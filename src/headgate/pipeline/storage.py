@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 from pyarrow import fs
 
 from headgate.errors import naming
@@ -94,18 +93,6 @@ class Storage:
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file."""
         self.write(name, msgspec.json.format(msgspec.json.encode(content), indent=1))
-
-    def write_table(self, name: str, table: pa.Table) -> None:
-        """Write a table as an Arrow file."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        self.write(name, sink.getvalue())
-
-    def read_table(self, name: str) -> pa.Table:
-        """Read a table that `write_table` wrote."""
-        with self.naming("read", name), self.fs.open_input_file(self.path(name)) as file:
-            return pa.ipc.open_file(file).read_all()
 
     def create(self, name: str) -> Any:
         """A new file, open for writing."""
