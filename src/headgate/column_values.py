@@ -14,7 +14,7 @@ from headgate.memo import Memo
 from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import build, names
 from headgate.strict_json import Number, parse, reader
-from headgate.values import Convert, base64_bytes, names_json, with_digits, year
+from headgate.values import Convert, base64_bytes, names_json, with_digits, with_scale, year
 
 HINTS = ("numbers", "booleans", "nested")
 """Members of `extra` that say how values without types came, which their text does not tell."""
@@ -133,6 +133,8 @@ def exact_text(type_: MySqlType) -> Convert | None:
         return with_digits(type_.length or 0)
     if type_.family == "year":
         return year
+    if type_.family == "decimal" and type_.scale:
+        return with_scale(type_.scale)
     if type_.base == "binary":
         length = type_.length or 1
 

@@ -534,16 +534,25 @@ def from_oms(types: Types | None) -> Types | None:
     }  # fmt: skip
 
 
-def unlabelled_columns(types: Types | None) -> list[str]:
-    """The ENUM and SET columns whose labels the types do not tell."""
+def unlabelled_columns(types: Types | None) -> list[tuple[str, bool]]:
+    """The ENUM and SET columns whose labels the types do not tell.
+
+    True beside those that tell them, `''` among them, so that MySQL's error value is a number.
+    """
     parsed = ((name, parse_type(told.mysql)) for name, told in (types or {}).items())
-    return [name for name, type_ in parsed if type_.base in ("enum", "set") and not type_.labels]
+    return [
+        (name, bool(type_.labels))
+        for name, type_ in parsed
+        if type_.base in ("enum", "set")
+        and (not type_.labels or (type_.base == "enum" and "" in type_.labels))
+    ]
 
 
-def unlabelled(event: Event, columns: list[str]) -> int:
-    """How many values of those columns an event has."""
+def unlabelled(event: Event, columns: list[tuple[str, bool]]) -> int:
+    """How many numbers an event has in the place of labels."""
     images = [image for image in (event.before, event.after) if image]
-    return sum(image.get(name) is not None for image in images for name in columns)
+    found = [(image.get(name), labelled) for image in images for name, labelled in columns]
+    return sum(text == "0" if labelled else text is not None for text, labelled in found)
 
 
 def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Loss]:

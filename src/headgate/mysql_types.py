@@ -19,6 +19,8 @@ SAME = {
 
 INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 STRINGS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
+MARIADB_STRINGS = ("uuid", "inet4", "inet6")
+"""Types of MariaDB whose values are text to everyone who reads them."""
 TIMES = ("date", "time", "datetime", "timestamp")
 SPATIAL = (
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring",
@@ -26,7 +28,7 @@ SPATIAL = (
 )  # fmt: skip
 FAMILIES = (
     dict.fromkeys(INTEGERS, "integer")
-    | dict.fromkeys(STRINGS, "string")
+    | dict.fromkeys((*STRINGS, *MARIADB_STRINGS), "string")
     | dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "binary")
     | dict.fromkeys(SPATIAL, "spatial")
     | {

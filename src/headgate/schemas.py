@@ -273,7 +273,8 @@ class Schemas:
             return None
         known = self._catalog.find(event.database, event.table, event.schema)
         if known is not None:
-            event.key = known.table.key
+            # Without a primary key, a message may go by another: Debezium by a unique one.
+            event.key = known.table.key or event.key or ()
         return known
 
     def _plan(

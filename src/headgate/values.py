@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -138,13 +139,17 @@ def labels(mysql_type: str) -> tuple[str, ...]:
 def enum_label(mysql_type: str) -> Convert | None:
     """A function from ENUM index to label, or None where the type text carries no labels.
 
-    >>> enum_label("enum('a','b')")("2")
-    'b'
+    >>> enum_label("enum('a','b')")("2"), enum_label("enum('a','')")("0")
+    ('b', '0')
     """
     known = labels(mysql_type)
     if not known:
         return None
-    by_index = {str(i): label for i, label in enumerate(known, 1)} | {"0": ""}
+    # Of labels that are all `?`, lost in a character set, the number tells more.
+    lost = {label for label, count in Counter(known).items() if count > 1 and "?" in label}
+    by_index = {str(i): label for i, label in enumerate(known, 1) if label not in lost}
+    # MySQL's error value reads as '' too: where that is a label, its number tells the two apart.
+    by_index["0"] = "0" if "" in known and "0" not in known else ""
     return lambda value: by_index.get(value, value)
 
 
@@ -296,12 +301,31 @@ def with_digits(digits: int) -> Convert:
 
 
 def year(text: str) -> str:
-    """A YEAR in four digits, also where a number left the zeros out.
+    """A YEAR in four digits. No YEAR is 1900: producers that add it to the stored byte mean 0000.
 
-    >>> year("0"), year("2024"), year("x")
-    ('0000', '2024', 'x')
+    >>> year("0"), year("2024"), year("1900"), year("x")
+    ('0000', '2024', '0000', 'x')
     """
+    if text == "1900":
+        return "0000"
     return text.zfill(4) if text.isascii() and text.isdigit() else text
+
+
+def with_scale(scale: int) -> Convert:
+    """A function that gives a DECIMAL the number of digits that its column declares.
+
+    >>> with_scale(2)("5.0"), with_scale(2)("-5"), with_scale(1)("5.25"), with_scale(0)("5")
+    ('5.00', '-5.00', '5.25', '5')
+    """
+    plain_number = re.compile(rf"-?[0-9]+(?:\.[0-9]{{1,{scale}}})?").fullmatch
+
+    def convert(text: str) -> str:
+        whole, _, fraction = text.partition(".")
+        if len(fraction) == scale or not plain_number(text):
+            return text  # as declared, more than the column holds, or no number
+        return f"{whole}.{fraction.ljust(scale, '0')}"
+
+    return convert
 
 
 def spaced(value: str) -> str:

@@ -140,12 +140,32 @@ def column_reader(producer: Producer, options: Options) -> ReadColumn:
     def read(own: str | None, mysql: str) -> Callable[[Any], Any] | None:
         # Labels for numbers are given to what has types and to what has none (schemas.py).
         labelled = values.base_type(mysql) in ("enum", "set")
+        if labelled and own is not None and producer.dialect == "canal":
+            return relabelled(own, mysql)
         if own is not None or labelled or producer.dialect == "tencent":
             return None
         convert = text_converter(mysql, to_utc)
         return convert and (lambda sent: convert(sent) if sent.__class__ is str else sent)
 
     return read
+
+
+def relabelled(own: str, mysql: str) -> Callable[[Any], Any] | None:
+    """A function from labels of Canal's types to those of the schema, by their numbers.
+
+    Canal spells the labels as its own connection to the source does: an emoji may be `?`.
+
+    >>> relabelled("enum('a','?')", "enum('a','😀')")("?")
+    '😀'
+    """
+    known, labels = values.labels(own), values.labels(mysql)
+    if known == labels or len(known) > len(labels):
+        return None
+    new = dict(zip(known, labels))
+    if values.base_type(mysql) == "enum":
+        by_index = values.enum_label(mysql)
+        return lambda sent: new[sent] if sent in new else by_index and by_index(sent)
+    return lambda sent: ",".join(new.get(label, label) for label in sent.split(","))
 
 
 class Plan(msgspec.Struct):
@@ -457,7 +477,7 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
     """Everything that is not a row: DDL, statement text, watermark, heartbeat, marker."""
     event = Event(
         "ddl",
-        database=message.database or None,
+        database=unquoted(message.database) or None,
         table=message.table or None,
         event_time=micros(message.es or None),
         emit_time=micros(message.ts or None),
@@ -493,6 +513,17 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
             f"known: {', '.join(TYPES)}",
         )
     return event
+
+
+def unquoted(name: str | None) -> str | None:
+    """A database's name; Canal leaves the quotes of CREATE DATABASE around it.
+
+    >>> unquoted("`a``b`"), unquoted("shop")
+    ('a`b', 'shop')
+    """
+    if name and len(name) > 2 and name[0] == name[-1] == "`":
+        return name[1:-1].replace("``", "`")
+    return name
 
 
 def recognises(message: Sniffed) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from headgate.errors import shown
 from headgate.sql.types import AS_BINARY, read_type
-from headgate.sql.words import Cursor, Unreadable, set_of
+from headgate.sql.words import Cursor, Unreadable, Word, set_of
 
 _ATTRIBUTES = set_of("""
     NOT NULL DEFAULT AUTO_INCREMENT AUTO_RANDOM UNIQUE PRIMARY KEY COMMENT COLLATE CHARACTER CHAR
@@ -46,6 +47,8 @@ def read_column(cursor: Cursor, binary: bool) -> Defined:
     alias = cursor.word() == "SERIAL"
     base, parameters = read_type(cursor)
     line = cursor.line
+    if base == "longtext" and is_json(cursor.words[cursor.at :], name):
+        base = "json"
     words = cursor.outline()
     pairs = list(zip(["", *words], words))
     for before, word in pairs:
@@ -67,3 +70,10 @@ def read_column(cursor: Cursor, binary: bool) -> Defined:
     if "ZEROFILL" in words:
         mysql += " zerofill"
     return Defined(name, Column(mysql, nullable, generated), key, serial or "UNIQUE" in words)
+
+
+def is_json(words: Sequence[Word], name: str) -> bool:
+    """Whether a column is MariaDB's JSON, which it stores as LONGTEXT with a check."""
+    texts = [word.text.lower() for word in words]
+    check = ["check", "(", "json_valid", "(", name.lower(), ")", ")"]
+    return any(texts[at : at + len(check)] == check for at in range(len(texts)))

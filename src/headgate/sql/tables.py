@@ -17,7 +17,7 @@ BINARY, HANDLE, GENERATED, PRIMARY, UNIQUE, MULTIPLE, NULLABLE, UNSIGNED = (
 )
 """TiCDC Open Protocol's column flags."""
 
-_STRINGS = set_of("char varchar tinytext text mediumtext longtext enum set")
+_STRINGS = set_of("char varchar tinytext text mediumtext longtext enum set uuid inet4 inet6")
 _LABELLERS = {"enum": values.enum_label, "set": values.set_labels}
 
 
@@ -69,8 +69,9 @@ def handle_key(table: Table) -> tuple[str, ...]:
 def _flags(table: Table) -> list[int]:
     """The flags of each column, in table order."""
     handle, unique = set(handle_key(table)), {n for names in table.uniques for n in names}
-    several = [names for names in (table.key, *table.uniques, *table.indexes) if len(names) > 1]
-    multiple = {n for names in several for n in names}
+    # TiDB's "multiple key": in an index of several columns, or in one whose values may repeat.
+    several = [names for names in (table.key, *table.uniques) if len(names) > 1]
+    multiple = {n for names in (*several, *table.indexes) for n in names}
     return [
         _type_flags(column.mysql)
         | HANDLE * (name in handle)

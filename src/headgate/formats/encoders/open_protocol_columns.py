@@ -22,16 +22,20 @@ from headgate.formats.parts.open_protocol_columns import (
 )
 from headgate.loss import Lossy
 from headgate.memo import Memo
-from headgate.mysql_types import SPATIAL, MySqlType, parse_type
+from headgate.mysql_types import MARIADB_STRINGS, SPATIAL, MySqlType, parse_type
 from headgate.values import local
 
 HANDLE, MULTIPLE, NULLABLE = 2, 32, 64
-TINYINT, DOUBLE, BIGINT, VARCHAR, JSON, DECIMAL, GEOMETRY = 1, 5, 8, 15, 245, 246, 255
-CODE_OF = {
-    name: code
-    for code, name in (*CODES.items(), *BINARY_CODES.items())
-    if code not in UNUSUAL_CODES
-} | dict.fromkeys(SPATIAL, GEOMETRY)
+TINYINT, DOUBLE, BIGINT, VARCHAR, JSON, DECIMAL, CHAR, GEOMETRY = 1, 5, 8, 15, 245, 246, 254, 255
+CODE_OF = (
+    {
+        name: code
+        for code, name in (*CODES.items(), *BINARY_CODES.items())
+        if code not in UNUSUAL_CODES
+    }
+    | dict.fromkeys(SPATIAL, GEOMETRY)
+    | dict.fromkeys(MARIADB_STRINGS, CHAR)
+)
 NOT_BINARY = {"string", "enum", "set"}
 ALWAYS_UNSIGNED = {"bit", "year"}
 SIGNED = {"integer", "decimal", "float", "double"}
@@ -162,10 +166,10 @@ def lay_out(types: Types, asked: Asked, dialect: str, to_local: ToJson | None) -
 
 
 def ordered(names: tuple[str, ...], types: Types, dialect: str) -> Iterable[str]:
-    """Classic: sorted as bytes are. New: the table's order, which types with flags are in."""
+    """Classic: sorted as bytes are. New: the table's order, where flags say that it is known."""
     if dialect == "classic":
         return sorted(names)
-    if any(told.flags is None for told in types.values()):
+    if all(told.flags is None for told in types.values()):
         return names
     there = set(names)
     return [*(n for n in types if n in there), *(n for n in names if n not in types)]

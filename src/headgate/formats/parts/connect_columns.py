@@ -37,6 +37,7 @@ tinyint smallint mediumint int integer bigint decimal dec numeric fixed float do
 bit bool boolean date time datetime timestamp year char varchar tinytext text mediumtext
 longtext binary varbinary tinyblob blob mediumblob longblob enum set json geometry point
 linestring polygon multipoint multilinestring multipolygon geometrycollection vector
+uuid inet4 inet6
 """
 TYPES = frozenset(_TYPES.split())
 DECIMALS = ("decimal", "dec", "numeric", "fixed")
@@ -331,13 +332,12 @@ BINARY_MODES: dict[str, Convert] = {
 
 
 def year_text(value: Any) -> str:
-    """A YEAR. MySQL's starts at 1901, so Debezium's 1900 is 0000; TiCDC's is 0.
+    """A YEAR from a number.
 
     >>> year_text(2022), year_text(1900), year_text(0)
     ('2022', '0000', '0000')
     """
-    found = values.year(str(value))
-    return "0000" if found == "1900" else found
+    return values.year(str(value))
 
 
 def enum_label(mysql_type: str) -> Convert | None:
