@@ -109,7 +109,7 @@ def test_the_sources_options_count_for_what_ddl_tells() -> None:
     event.format, event.dialect, event.extra = "debezium", "debezium", {"numbers": '["t"]'}
 
     assert [] == known.complete(event)
-    assert {"p": "1234", "b": "ag==", "t": "01:00:00"} == event.after
+    assert {"p": "1234.00", "b": "ag==", "t": "01:00:00"} == event.after
     assert event.extra is None
 
 
