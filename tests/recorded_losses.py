@@ -127,7 +127,7 @@ LOSSES = [
         column=r"live\.t_enum\.e", truth="😀", decoded=r"\?", reading="alone",
     ),
     Loss(
-        "canal1.", "no loss: MySQL's error value, which reads as '', is its number beside a label ''",
+        "canal1.", "no loss: MySQL's error value reads as ''; beside a label '' it is its number",
         column=r"live\.t_enum\.e", truth="", decoded="0",
     ),
     Loss(
