@@ -135,7 +135,9 @@ def rows(written: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
-@pytest.mark.parametrize("route", [{}, {"route": [{"table": "live.(.*)", "to": "other.$1"}]}], ids=str)
+@pytest.mark.parametrize(
+    "route", [{}, {"route": [{"table": "live.(.*)", "to": "other.$1"}]}], ids=str
+)
 def test_a_job_reads_values_as_ddl_of_this_or_earlier_batches_tells(
     tmp_path: Path, cut: int, route: dict[str, Any]
 ) -> None:
