@@ -1036,3 +1036,45 @@ def test_size(text, expected):
 def test_wrong_size(text):
     with pytest.raises(UsageError):
         size(text)
+
+
+def test_other_file_systems():
+    source = parse_source("s3a://lake/in/2024?protocol=canal-json")
+    assert ("file", "s3a://lake/in/2024") == (source.kind, source.path)
+    sink = parse_sink("S3A://lake/a%20b/?protocol=maxwell&as=lines")
+    assert ("file", "s3a://lake/a b", True) == (sink.kind, sink.path, sink.lines)
+    assert "hdfs:///out" == parse_sink("hdfs:///out?protocol=maxwell").path
+    azure = parse_source("abfss://box@account.dfs.core.windows.net/in")
+    assert "abfss://box@account.dfs.core.windows.net/in" == azure.path
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("s3a:lake/in", "write s3a://BUCKET-OR-HOST/DIR"),
+        ("s3a://", "write s3a://BUCKET-OR-HOST/DIR"),
+        ("s3a://KEY:canary@lake/in", "has no user and no @"),
+        ("oss://lake/in", "unknown scheme of a source 'oss'"),
+        ("s3a://lake/in?secret-key=canary", "unknown parameter of a file source"),
+    ],
+)
+def test_wrong_file_systems(uri, said):
+    with pytest.raises(UsageError) as caught:
+        parse_source(uri)
+    assert said in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+def test_paths_of_other_file_systems_must_not_meet():
+    job = ["s3a://lake/a?protocol=maxwell", ["s3a://lake/b?protocol=maxwell"]]
+    found = job_of(*job, {"pipeline.checkpoint": "s3a://lake/state/"})
+    assert ("s3a://lake/state", "s3a://lake/state/dead-letters") == (
+        found.checkpoint,
+        found.dead_letters,
+    )
+    for checkpoint, said in (
+        ("s3a://lake/b/state", "lies where a sink writes"),
+        ("oss://lake/state", "unknown file system 'oss'"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            job_of(*job, {"pipeline.checkpoint": checkpoint})

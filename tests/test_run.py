@@ -225,6 +225,10 @@ def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
     )
     assert {"": {"malformed-json": 1}} == first.totals.dead
     assert 2 == len(bench.events())
+    kept = [bench.root / "state" / name for name in ("headgate", "query", "dead-letters")]
+    kept += (bench.root / "state" / "dead-letters").glob("batch=*")
+    assert {0o700} == {path.stat().st_mode & 0o777 for path in kept}
+    assert (bench.root / "out").stat().st_mode & 0o077  # as the user's umask says
 
     assert 1 == store.replay()
     second = bench.run("maxwell")

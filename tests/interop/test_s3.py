@@ -36,7 +36,7 @@ class Bench:
         )
 
     def headgate(self, *words: str) -> str:
-        """What a command prints; it must succeed, and its command lines must hold no secret."""
+        """What a command prints; it must succeed, and print no secret."""
         done = subprocess.run(
             [sys.executable, "-m", "headgate", *words],
             capture_output=True,

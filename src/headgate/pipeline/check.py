@@ -23,7 +23,7 @@ from headgate.pipeline.engine import with_schema
 from headgate.pipeline.job import Job, Sink
 from headgate.pipeline.kafka import Admin
 from headgate.pipeline.lane import table_name
-from headgate.pipeline.run import job_session
+from headgate.pipeline.run import job_session, with_session_settings
 from headgate.pipeline.selection import Selection, SelectionError
 
 Message = tuple[bytes | None, bytes | None, str | None]
@@ -32,6 +32,7 @@ Message = tuple[bytes | None, bytes | None, str | None]
 def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     """What a job would read, detect, route and write."""
     spark = job_session(job, master)
+    job = with_session_settings(job, spark)
     conditions.check(spark, job)
     reads, messages = sampled(spark, job, sample)
     decode = decoder(job.source.format, **with_schema(job.source, job.schema).options)
