@@ -10,13 +10,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from in_process import Out, Sent, job_of, run_job
 from messages import canal, maxwell
 
+from headgate.encoding import Encoder
+from headgate.event import Event, Record
+from headgate.pipeline import sources
+from headgate.pipeline.engine import Engine, Parts
+from headgate.pipeline.headers import ID_HEADER
 from headgate.pipeline.job import Job
-from headgate.pipeline.lane import DROP, KEEP
+from headgate.pipeline.lane import DROP, KEEP, Found
+from headgate.pipeline.state import LaneState, State
+from headgate.pipeline.storage import Storage
 
 TIME = 1_700_000_000_000
 TSO = 449_000_000_000_000_000
@@ -182,3 +190,23 @@ def test_the_same_messages_cut_anywhere_give_the_same(
     assert whole.written == cut.written
     assert whole.letters == cut.letters
     assert whole.state.totals == cut.state.totals
+
+
+def test_a_copy_on_each_partition_is_a_message_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_of(tmp_path, "canal-json", f"{TO}open-protocol")
+    sent: list[Record] = []
+    driver = Engine.__new__(Engine)
+    driver.job, driver.topics, driver.spark_checkpoint = job, [None], Storage(str(tmp_path))
+    monkeypatch.setattr(driver, "encoder", lambda sink: Encoder("open-protocol", partition_num=3))
+    monkeypatch.setattr(driver, "add_records", lambda parts, records: sent.extend(records))
+    monkeypatch.setattr(sources, "offsets_of", lambda *_: {})
+    state = State(lanes=[LaneState(("in", 0), watermark=TSO)])
+
+    driver.announce(state, 0, [Parts()])
+    statement = Event("ddl", "alter", "shop", "t", ddl="ALTER TABLE t ADD c INT", commit_ts=TSO)
+    sent += driver.encoded(driver.encoder(0), Found(statement, statement, "ddl", True))
+
+    assert 6 == len(sent)
+    assert 6 == len({dict(record.headers or ())[ID_HEADER] for record in sent})

@@ -296,12 +296,9 @@ class Engine:
             encoder.learn(found.event)
             return []
         encoder.topic = found.topic
-        records = encoder(found.event).records
-        for n, record in enumerate(records):
-            name = found.id if n == 0 or record.partition is not None else f"{found.id}.{n}"
-            record.headers = (*(record.headers or ()), (ID_HEADER, name.encode()))
-            if found.topic is not None:
-                record.topic = found.topic
+        records = with_ids(encoder(found.event).records, found.id)
+        for record in records if found.topic is not None else ():
+            record.topic = found.topic
         return records
 
     def announce(self, state: State, number: int, parts: list[Parts]) -> None:
@@ -315,12 +312,7 @@ class Engine:
         event = Event("watermark", commit_ts=watermark, event_time=commit_time(watermark))
         for sink, own in enumerate(parts):
             records = self.broadcast(sink, event, state.topics)
-            for record in records:
-                name = f"watermark-{watermark}"
-                if record.partition is not None:
-                    name += f"-{record.partition}"  # as each is a message of its own
-                record.headers = (*(record.headers or ()), (ID_HEADER, name.encode()))
-            self.add_records(own, records)
+            self.add_records(own, with_ids(records, f"watermark-{watermark}"))
         state.announced = watermark
 
     def broadcast(self, sink: int, event: Event, topics: list[list[str]]) -> list[Record]:
@@ -380,6 +372,20 @@ class Engine:
                 "written: start the job again after a fix, or with a higher max_invalid"
             )
         return window
+
+
+def with_ids(records: list[Record], name: str) -> list[Record]:
+    """Records with what each is known by: a copy on another partition is a message of its own.
+
+    >>> records = with_ids([Record(b"", partition=0), Record(b"", partition=1)], "w")
+    >>> [record.headers for record in records]
+    [(('headgate-id', b'w'),), (('headgate-id', b'w.1'),)]
+    """
+    for n, record in enumerate(records):
+        place = n if record.partition is None else record.partition
+        own = f"{name}.{place}" if place else name
+        record.headers = (*(record.headers or ()), (ID_HEADER, own.encode()))
+    return records
 
 
 def kept(work: DataFrame) -> DataFrame:
