@@ -19,10 +19,11 @@ from messages import canal, maxwell
 from headgate.encoding import Encoder
 from headgate.event import Event, Record
 from headgate.pipeline import sources
+from headgate.pipeline.balance import Unbalanced
 from headgate.pipeline.engine import Engine, Parts
 from headgate.pipeline.headers import ID_HEADER
 from headgate.pipeline.job import Job
-from headgate.pipeline.lane import DROP, KEEP, Found
+from headgate.pipeline.lane import DROP, KEEP, Found, LanePass
 from headgate.pipeline.state import LaneState, State
 from headgate.pipeline.storage import Storage
 
@@ -210,3 +211,26 @@ def test_a_copy_on_each_partition_is_a_message_of_its_own(
 
     assert 6 == len(sent)
     assert 6 == len({dict(record.headers or ())[ID_HEADER] for record in sent})
+
+
+def test_the_same_statement_again_is_a_repeat(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "canal-json", f"{TO}maxwell", ddl={"exclude": ["drop"]})
+    alter = ticdc("ddl", 1, 1)
+    drop = Sent((alter.value or b"").replace(b"ALTER TABLE t ADD COLUMN c1 INT", b"DROP TABLE t"))
+    dropped = Sent((drop.value or b"").replace(b'"ALTER"', b'"ERASE"'))
+
+    totals = run_job(job, tmp_path, [[alter, alter, alter, dropped, dropped]]).state.totals
+
+    assert {"shop.t": {"ddl": 1}} == totals.rows
+    assert (5, 3, 1) == (totals.events, totals.repeated, totals.left_out)
+
+
+def test_a_batch_that_does_not_balance_stops_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_of(tmp_path, "canal-json", f"{TO}maxwell")
+    emit = LanePass.emit
+    monkeypatch.setattr(LanePass, "emit", lambda lane, entries, beside: emit(lane, entries[1:]))
+
+    with pytest.raises(Unbalanced, match="of 2 events in 2 messages 1 are accounted for"):
+        run_job(job, tmp_path, [[ticdc("insert", 1, 1), ticdc("insert", 2, 2)]])

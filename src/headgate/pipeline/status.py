@@ -176,6 +176,9 @@ def metrics(status: Status) -> Iterator[Any]:
     labels = ["job"]
     for name, help_, value in (
         ("messages", "Messages read", totals.messages),
+        ("events", "Events in the messages read", totals.events),
+        ("watermarks", "Watermarks among them", totals.watermarks),
+        ("dead_events", "Events in dead letters", totals.dead_events),
         ("repeated", "Changes recognised as repeats", totals.repeated),
         ("late", "Changes that came after the watermark", totals.late),
         ("left_out", "Changes that the selection leaves out", totals.left_out),
