@@ -26,7 +26,7 @@ test: $(STAMP)  ## Run all tests
 interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter that they read what is encoded, that Flink's own messages are read, and whole jobs in S3
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)
 
-torture: $(STAMP)  ## Kill a job twenty times and look what it lost (HEADGATE_KILLS, HEADGATE_SEED)
+torture: $(STAMP)  ## Kill a job twenty times, and give it the other faults (HEADGATE_KILLS, HEADGATE_SEED)
 	$(BIN)/python -m pytest -rs tests/torture $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## Check format, style and types

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from kafka_broker import Broker, Message
 from test_run import TSO, ticdc
 
-from headgate.files import expand, read, splits
 from headgate.formats import decoder
 from headgate.pipeline.headers import ID_HEADER
+from torture.jobs import Job, family, send
 
 KILLS = int(os.environ.get("HEADGATE_KILLS", "20"))
 SEED = int(os.environ.get("HEADGATE_SEED", "4"))
@@ -59,49 +55,6 @@ def messages(changes: list[Change]) -> list[Message]:
     ]  # fmt: skip
 
 
-def write_job(broker: Broker, root: Path) -> Path:
-    job = {
-        "source": {"uri": f"kafka://{broker.bootstrap}/killed", "format": "canal-json:ticdc"},
-        "sink": [
-            {"uri": f"file://{root}/out?protocol=canal-json:ticdc&enable-tidb-extension=true"},
-            {"uri": f"kafka://{broker.bootstrap}/killed-out?protocol=open-protocol",
-             "partition-num": 2, "partition": "index-value", "max-batch-size": 1},
-        ],
-        "pipeline": {"checkpoint": f"{root}/state", "name": "killed", "max_messages": 60},
-    }  # fmt: skip
-    path = root / "job.yaml"
-    path.write_text(json.dumps(job))
-    return path
-
-
-def start(job: Path, *more: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "headgate", "run", str(job), "--master", "local[2]", *more]
-    log = open(job.with_name("log"), "ab")  # noqa: SIM115
-    return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-
-
-def progress(root: Path) -> int:
-    """The newest batch of which the job has written its state."""
-    found = (root / "state" / "headgate" / "batches").glob("*.json")
-    return max((int(path.stem) for path in found), default=-1)
-
-
-def wait_for_progress(process: subprocess.Popen[bytes], root: Path) -> None:
-    """A kill before anything was done would prove nothing."""
-    before, until = progress(root), time.monotonic() + 120
-    while progress(root) <= before:
-        assert process.poll() is None, (root / "log").read_text()[-3000:]
-        assert time.monotonic() < until, "no batch within two minutes"
-        time.sleep(0.02)
-
-
-def written(root: Path) -> Iterator[dict[str, Any]]:
-    for file in expand([str(root / "out")]):
-        for split in splits(file):
-            for batch in read(split):
-                yield from batch.to_pylist()
-
-
 def by_row(changes: list[Change]) -> dict[int, list[int]]:
     rows: dict[int, list[int]] = {}
     for row, commit in changes:
@@ -123,19 +76,23 @@ def test_killed_at_random_moments_nothing_is_lost_doubled_or_disordered(
     changes = workload(chance, CHANGES_PER_KILL * KILLS)
     sent = messages(as_sent(chance, changes))
     share = len(sent) // KILLS
-    job = write_job(broker, tmp_path)
+    kafka = {
+        "uri": f"kafka://{broker.bootstrap}/killed-out?protocol=open-protocol",
+        "partition-num": 2, "partition": "index-value", "max-batch-size": 1,
+    }  # fmt: skip
+    job = Job(broker, tmp_path, "killed", kafka, max_messages=60)
     for kill in range(KILLS):
         broker.produce("killed", sent[kill * share : (kill + 1) * share])
-        process = start(job)
-        wait_for_progress(process, tmp_path)
+        process = job.start()
+        job.wait_for_progress(process)
         time.sleep(chance.uniform(0, 1.5))
-        os.killpg(process.pid, signal.SIGKILL)
+        send(family(process.pid), signal.SIGKILL)
         process.wait()
     broker.produce("killed", sent[KILLS * share :])
 
-    assert 0 == start(job, "--once").wait(300), (tmp_path / "log").read_text()[-3000:]
+    assert 0 == job.once(), job.told()
 
-    files = changes_in("canal-json:ticdc", [(None, m["value"]) for m in written(tmp_path)])
+    files = changes_in("canal-json:ticdc", [(None, m["value"]) for m in job.written()])
     assert sorted(changes) == sorted(files)
     assert by_row(changes) == by_row(files)
     seen: dict[bytes, tuple[Any, Any]] = {}
@@ -144,5 +101,4 @@ def test_killed_at_random_moments_nothing_is_lost_doubled_or_disordered(
     topic = changes_in("open-protocol", list(seen.values()))
     assert sorted(changes) == sorted(topic)
     assert by_row(changes) == by_row(topic)
-    log = (tmp_path / "log").read_text()
-    assert "Traceback" not in log, log[-3000:]
+    assert "Traceback" not in job.log.read_text(), job.told()
