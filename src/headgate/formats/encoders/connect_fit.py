@@ -121,10 +121,10 @@ def lacking(required: Iterable[str], rows: Iterable[Pair]) -> tuple[str, ...]:
     >>> lacking(["id", "at"], [(None, None), ({"id": 1, "at": None}, {})])
     ('at',)
     """
-    found: dict[str, None] = {}
+    found: tuple[str, ...] = ()
     for row, _ in rows:
         if row is not None:
             for name in required:
-                if row.get(name) is None:
-                    found[name] = None
-    return tuple(found)
+                if row.get(name) is None and name not in found:
+                    found += (name,)
+    return found

@@ -14,9 +14,8 @@ from headgate.formats.encoders.common import (
     Plans,
     Write,
     Writers,
-    hinted,
+    boolean,
     name_list,
-    number,
     written,
 )
 from headgate.formats.encoders.connect_fit import Pair, lacking, settle
@@ -193,9 +192,10 @@ def oms_column(told: ColumnType) -> Column:
 
 def images_of(event: Event, layout: Layout, lost: list[str]) -> tuple[Row | None, Row | None]:
     """The row before and after, as JSON values."""
+    if event.extra is None or "unavailable" not in event.extra:
+        return written_images(event, layout, lost)
     before, after = written_images(event, layout, lost)
-    if event.extra is not None and "unavailable" in event.extra:
-        put_unavailable(event, before, after)
+    put_unavailable(event, before, after)
     return before, after
 
 
@@ -253,9 +253,19 @@ def writers_of(event: Event, layout: Layout) -> Writers:
     extra = event.extra
     if extra is None or HINTS.isdisjoint(extra):
         return layout.writers
-    more = [(n, real if write is number else write) for n, write in hinted(extra)]
-    more += [(n, nested) for n in name_list(extra.get("nested"))]
+    more = _hinted[extra.get("numbers"), extra.get("booleans"), extra.get("nested")]
     return [*layout.writers, *((n, w) for n, w in more if n not in layout.columns)]
+
+
+def _make_hinted(told: tuple[str | None, str | None, str | None]) -> Writers:
+    """Writers for the columns that came bare, by the names of numbers, booleans and objects."""
+    numbers, booleans, objects = map(name_list, told)
+    found: list[tuple[str, Write]] = [(name, real) for name in numbers]
+    found += [(name, boolean) for name in booleans]
+    return found + [(name, nested) for name in objects]
+
+
+_hinted: Memo[tuple[str | None, str | None, str | None], Writers] = Memo(_make_hinted)
 
 
 def columns_of(event: Event, layout: Layout, lost: list[str]) -> Mapping[str, Column]:
@@ -286,24 +296,26 @@ Declared = tuple[Mapping[str, Column], Mapping[str, bool]]
 def declared(event: Event, layout: Layout, rows: tuple[Pair, ...], lost: list[str]) -> Declared:
     """What a message's schema says of its columns, so that all of its values agree with it."""
     columns = columns_of(event, layout, lost)
-    extra = event.extra or NOTHING
-    if layout.nested or "misfit" in lost or "nested" in extra or "unavailable" in extra:
+    if layout.nested or (lost and "misfit" in lost) or (event.extra and is_loose(event.extra)):
         agreed = settle(columns, rows)
         if agreed is not columns and "misfit" not in lost:
             known = layout.columns.keys() - unavailable(event).keys()
             lost += ["misfit"] * any(agreed[name] is not columns[name] for name in known)
         columns = agreed
-    missing = lacking((*(event.key or ()), *layout.required), rows)
+    missing = lacking(event.key or (), rows) + lacking(layout.required, rows)
     if not missing:
         return columns, layout.nullable
     return columns, {**layout.nullable, **dict.fromkeys(missing, True)}
 
 
-def declared_key(layout: Layout, declared: Declared) -> tuple[Any, ...]:
-    """By what a schema block is known that was made of such columns; the usual one by nothing."""
+def is_loose(extra: Mapping[str, str]) -> bool:
+    """Whether a row has values that no type has made."""
+    return "nested" in extra or "unavailable" in extra
+
+
+def declared_key(declared: Declared) -> tuple[Any, ...]:
+    """By what a schema block is known that was made of such columns."""
     columns, nullable = declared
-    if columns is layout.columns and nullable is layout.nullable:
-        return ()
     named = tuple((n, c.head["type"], c.tail.get("name")) for n, c in columns.items())
     return named, tuple(nullable.items())
 

@@ -253,10 +253,14 @@ def within(allowed: range) -> Write:
     >>> within(range(-128, 128))("-5")
     -5
     """
+    short = len(str(allowed[-1])) - 1  # so few digits are never too many
 
     def write(text: str) -> Any:
+        size = len(text)
+        if size <= short and text.isdigit() and text.isascii() and (size == 1 or text[0] != "0"):
+            return int(text)
         found = whole(text)
-        if len(text) > 20 or (found if found.__class__ is int else int(text)) not in allowed:
+        if size > 20 or (found if found.__class__ is int else int(text)) not in allowed:
             raise Lossy("misfit", found)
         return found
 

@@ -419,7 +419,8 @@ def make_starts(
     table = block_names(event, source)
     placed, in_schema = is_placed(source), event.schema is not None
     told: tuple[Any, ...] = (table, event.key, source.connector, placed, in_schema)
-    told += declared_key(layout, agreed)
+    if agreed[0] is not layout.columns or agreed[1] is not layout.nullable:
+        told += declared_key(agreed)
 
     def make() -> Starts:
         found = connect_schema.columns(agreed[0], event.key or (), agreed[1])

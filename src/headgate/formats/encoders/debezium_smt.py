@@ -386,7 +386,8 @@ def make_starts(
     agreed = declared(event, layout, ((row, event.after or event.before),), lost)
     table = block_names(event, source)
     told: tuple[Any, ...] = (table, event.key, optional, tuple(field[:2] for field in fields))
-    told += declared_key(layout, agreed)
+    if agreed[0] is not layout.columns or agreed[1] is not layout.nullable:
+        told += declared_key(agreed)
 
     def make() -> Starts:
         found = connect_schema.columns(agreed[0], event.key or (), agreed[1])
