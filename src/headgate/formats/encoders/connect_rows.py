@@ -302,7 +302,9 @@ def declared(event: Event, layout: Layout, rows: tuple[Pair, ...], lost: list[st
             known = layout.columns.keys() - unavailable(event).keys()
             lost += ["misfit"] * any(agreed[name] is not columns[name] for name in known)
         columns = agreed
-    missing = lacking(event.key or (), rows) + lacking(layout.required, rows)
+    missing = lacking(event.key, rows) if event.key else ()
+    if layout.required:
+        missing += lacking(layout.required, rows)
     if not missing:
         return columns, layout.nullable
     return columns, {**layout.nullable, **dict.fromkeys(missing, True)}
