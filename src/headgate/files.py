@@ -16,7 +16,7 @@ from headgate.arrow import HEADERS, OVERSIZE, SOURCE_COLUMNS, bounded
 from headgate.codec import size_and_hash
 from headgate.errors import UsageError
 from headgate.filesystem import NO_SETTINGS, find, open_file, size_of
-from headgate.limits import BATCH_ROWS, IN_PROCESS_BYTES, KEPT_BYTES, MAX_MESSAGE_BYTES
+from headgate.limits import BATCH_BYTES, BATCH_ROWS, IN_PROCESS_BYTES, KEPT_BYTES, MAX_MESSAGE_BYTES
 from headgate.relaxed_json import is_json, messages_in
 from headgate.values import LAST_TIME, YEAR_ONE
 
@@ -328,7 +328,7 @@ def _parquet(path: str, opened: IO[bytes]) -> Iterator[pa.RecordBatch]:
         raise UsageError(
             f"{path} has no column 'value' (it has: {has}); rename the messages' column"
         )
-    batches = file.iter_batches(BATCH_ROWS, columns=names)
+    batches = file.iter_batches(rows_at_once(file), columns=names)
     while True:
         try:
             batch = next(batches, None)
@@ -339,6 +339,13 @@ def _parquet(path: str, opened: IO[bytes]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(
             [_kafka_column(path, n, batch.column(n)) for n in names], names=names
         )
+
+
+def rows_at_once(file: pq.ParquetFile) -> int:
+    """How many rows of a file to read at a time: few, where they are large."""
+    groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
+    largest = max((g.total_byte_size // max(g.num_rows, 1) for g in groups), default=0)
+    return int(max(1, min(BATCH_ROWS, BATCH_BYTES // max(largest, 1))))
 
 
 def _kafka_column(path: str, name: str, column: pa.Array) -> pa.Array:

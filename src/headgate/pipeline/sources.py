@@ -18,9 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow import most_bytes_of
 from headgate.cluster import over_splits
-from headgate.files import Split, read, splits
+from headgate.files import Split, read, rows_at_once, splits
 from headgate.filesystem import file_system, for_spark, for_workers, local
-from headgate.limits import BATCH_ROWS
 from headgate.pipeline import headers
 from headgate.pipeline.job import Source
 from headgate.pipeline.kafka_options import READING
@@ -185,7 +184,8 @@ def messages(
 def letters_in(split: Split, settings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
     """The dead letters in a file of the inbox, with their places."""
     found, path = file_system(split.path, settings)
-    yield from pq.ParquetFile(path, filesystem=found).iter_batches(BATCH_ROWS)
+    file = pq.ParquetFile(path, filesystem=found)
+    yield from file.iter_batches(rows_at_once(file))
 
 
 def placed(
