@@ -45,6 +45,20 @@ def came(event: Event) -> Came:
     return Came(producer, tuple(map(extra.get, HINTS)))
 
 
+def signature(event: Event) -> tuple[str | None, ...]:
+    """What stands for how an event's values came, and costs less.
+
+    >>> signature(Event("row", "insert", format="maxwell"))
+    ('maxwell', None, 'insert')
+    """
+    extra = event.extra
+    if not extra:
+        return event.format, event.dialect, event.op
+    get = extra.get
+    numbers, booleans, nested = get("numbers"), get("booleans"), get("nested")
+    return event.format, event.dialect, event.op, get("connector"), numbers, booleans, nested
+
+
 class Readers:
     """What reads columns' values, by how they came; `options` are those of the source."""
 
@@ -72,6 +86,11 @@ class Readers:
         if read is None:
             return exact
         return _reading(read, _sent(came, name) if own is None else None, exact)
+
+
+def hints_of(extra: Mapping[str, str] | None) -> dict[str, str]:
+    """What is told of how values came."""
+    return {hint: extra[hint] for hint in HINTS if hint in extra} if extra else {}
 
 
 def without_hints(extra: Mapping[str, str] | None, read: Collection[str]) -> dict[str, str] | None:

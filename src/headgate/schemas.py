@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headgate import values
-from headgate.column_values import Came, Columns, Readers, came, converted, without_hints
+from headgate.column_values import (
+    HINTS,
+    Columns,
+    Readers,
+    came,
+    converted,
+    hints_of,
+    signature,
+    without_hints,
+)
 from headgate.errors import UsageError
 from headgate.event import ColumnType, Event, Types, qualified
 from headgate.formats import MODULES, load
@@ -60,9 +69,12 @@ class _Plan(NamedTuple):
     columns: Columns
     """Columns that are converted to the form of their type: labels for numbers, and others."""
     read: frozenset[str]
-    """Those of them that came without a type."""
+    """Those of them that came without a type, and not as text."""
+    hints: dict[str, str]
+    """How the others came (`extra`)."""
 
 
+_PlanKey = tuple[Known, int, tuple[str, ...], tuple["str | None", ...]]
 _Content = tuple[Known, tuple[str, ...], "tuple[tuple[str, ColumnType], ...] | None"]
 
 
@@ -113,7 +125,7 @@ class Schemas:
         """Tables of SQL text; `source` has the options with which the rows were decoded."""
         self._catalog = Catalog()
         self._readers = Readers(source)
-        self._plans: dict[tuple[Known, int, tuple[str, ...], Came], _Plan] = {}
+        self._plans: dict[_PlanKey, _Plan] = {}
         self._plan_bytes = 0
         self._contents = Memo(_worked_out)
         if sql:
@@ -246,10 +258,10 @@ class Schemas:
         names = tuple(image)
         if before is not None and image is not before and before.keys() != image.keys():
             names = tuple({**image, **before})
-        how = came(event)
+        how = signature(event)
         plan = self._plans.get((known, id(own), names, how))
         if plan is None or plan.own is not own:
-            plan = self._plan(known, own, names, how, is_numbered(event))
+            plan = self._plan((known, id(own), names, how), event)
         event.types = plan.types
         if not plan.columns:
             return []
@@ -259,12 +271,12 @@ class Schemas:
             event.before = rows[0]
         if after is not None:
             event.after = rows[-1]
-        read = plan.read
         if wrong:
             event.types = _without(plan, own, wrong)
-            read = read.difference(wrong)
-        if read:
-            event.extra = without_hints(event.extra, read)
+            event.extra = without_hints(event.extra, plan.read.difference(wrong))
+        elif plan.read and event.extra:
+            left = {name: v for name, v in event.extra.items() if name not in HINTS}
+            event.extra = left | plan.hints or None
         return wrong
 
     def give_key(self, event: Event) -> Known | None:
@@ -277,13 +289,12 @@ class Schemas:
             event.key = known.table.key or event.key or ()
         return known
 
-    def _plan(
-        self, known: Known, own: Types | None, names: tuple[str, ...], how: Came, numbered: bool
-    ) -> _Plan:
-        key = (known, id(own), names, how)
+    def _plan(self, key: _PlanKey, event: Event) -> _Plan:
+        known, _, names, _ = key
+        own, how = event.types, came(event)
         content = (known, names, None if own is None else tuple(own.items()))
         types, labels = self._contents[content]
-        labels = labels if numbered else ()
+        labels = labels if is_numbered(event) else ()
         labelled = {name for name, _ in labels}
         told = {n: t.mysql for n, t in (own or {}).items()}
         there = set(names) - labelled
@@ -294,8 +305,8 @@ class Schemas:
         columns = (*labels, *((name, convert) for name, convert in found if convert is not None))
         hinted = {name for hint in how.hints if hint for name in name_list(hint)}
         read = frozenset(name for name, _ in columns if told.get(name) is None and name in hinted)
-        plan = _Plan(own, types, columns, read)
-        size = weight((content, how))
+        plan = _Plan(own, types, columns, read, without_hints(hints_of(event.extra), read) or {})
+        size = weight((content, key[-1]))
         if size <= CACHED_KEY_BYTES:
             self._plan_bytes += size
             if self._plan_bytes > CACHED_BYTES:
