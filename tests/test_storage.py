@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from s3_server import KEY, SECRET, S3Server
 
+from headgate.cluster import write_events
 from headgate.errors import StorageError, UsageError
 from headgate.files import Split, expand, read, splits
 from headgate.filesystem import for_workers
@@ -220,3 +221,13 @@ def test_a_status_that_cannot_be_written_does_not_hide_why_a_job_failed(tmp_path
     reporter = Reporter("orders", Storage(str(tmp_path / "state" / "headgate")))
     reporter.ended("failed", "the reason")
     assert reporter.status.reason == "the reason"
+
+
+def test_a_directory_that_spark_cannot_write_for_the_command_line_is_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "in.jsonl").write_bytes(b"{}\n")
+    out = f"{tmp_path}/file/out"
+    with pytest.raises(StorageError, match=f"cannot write {out}: .*not a directory"):
+        write_events([f"{tmp_path}/in.jsonl"], "auto", {}, out, None, "local[2]")

@@ -9,14 +9,16 @@ from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import StorageLevel
-from pyspark.errors import PythonException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate.errors import HeadgateError, SpliceError, UsageError
+from headgate.errors import HeadgateError, SpliceError, StorageError, UsageError, reason_of
 from headgate.files import MOST_SPLIT, STDIN, Split, splits
+from headgate.filesystem import for_spark
 from headgate.jobs import CONVERTED_SCHEMA, DEAD_SCHEMA, MESSAGE_SCHEMA, Tally, decoded, note
 from headgate.session import session
 from headgate.spark import EVENT_DDL, fast_worker
@@ -95,16 +97,16 @@ def write_events(
         spark, len(parts), lambda index: decoded(parts[index][1], format, options), EVENT_DDL
     )
     try:
-        events.write.mode("append").parquet(out)
-    except PythonException as error:
-        raise refused(error) from None
-    invalid = spark.read.parquet(out).where("kind = 'invalid'")
+        events.write.mode("append").parquet(for_spark(out))
+    except (PySparkException, Py4JJavaError) as error:
+        raise not_written(out, error) from None
+    invalid = spark.read.parquet(for_spark(out)).where("kind = 'invalid'")
     if errors:
         origin = ("topic", "partition", "offset", "timestamp")
         dead = invalid.select(
             F.col("raw_key"), F.col("raw"), *(f"origin.{n}" for n in origin), "error.*"
         ).toDF(*DEAD_SCHEMA.names)
-        dead.write.mode("append").parquet(errors)
+        dead.write.mode("append").parquet(for_spark(errors))
     counts = invalid.groupBy("error.code").agg(F.first("error.message"), F.count("*"))
     return Counter({(code, sentence): n for code, sentence, n in counts.toLocalIterator()})
 
@@ -133,9 +135,9 @@ def write_records(
     records = watched.where(MESSAGE)
     try:
         if text:
-            records.select(F.col("value").cast("string")).write.mode("append").text(out)
+            records.select(F.col("value").cast("string")).write.mode("append").text(for_spark(out))
         else:
-            records.select(*MESSAGE_SCHEMA.names).write.mode("append").parquet(out)
+            records.select(*MESSAGE_SCHEMA.names).write.mode("append").parquet(for_spark(out))
         lost: Counter[str] = Counter()
         tally: Tally = Counter()
         for each in seen.get["told"]:
@@ -144,9 +146,9 @@ def write_records(
                 note(tally, [(code, message)], count)
         if errors and tally:
             letters = rows.where("dead IS NOT NULL").select("dead.*")
-            letters.write.mode("append").parquet(errors)
-    except PythonException as error:
-        raise refused(error) from None
+            letters.write.mode("append").parquet(for_spark(errors))
+    except (PySparkException, Py4JJavaError) as error:
+        raise not_written(out, error) from None
     finally:
         rows.unpersist()
     return lost, tally
@@ -171,6 +173,13 @@ def parts_of(files: list[str], slots: int = 1, most: int = MOST_SPLIT) -> list[P
     if STDIN in files:
         raise UsageError("standard input cannot go through Spark; write it to a file first")
     return [(at, split) for at, file in enumerate(files) for split in splits(file, slots, most)]
+
+
+def not_written(out: str, error: Exception) -> HeadgateError:
+    """Why Spark did not write: a worker refused what it read, or the target took no more."""
+    if isinstance(error, PythonException):
+        return refused(error)
+    return StorageError(f"cannot write {out}: {reason_of(error)}")
 
 
 def refused(error: PythonException) -> HeadgateError:
