@@ -102,9 +102,10 @@ def test_canals_quotes_around_a_databases_name() -> None:
     ("sent", "value"), [("5.0", "5.00"), ("-5", "-5.00"), ("5.25", "5.25"), ("5.125", "5.125")]
 )
 def test_a_decimal_has_the_digits_of_its_column(sent: str, value: str) -> None:
-    known = "CREATE TABLE orders (id INT PRIMARY KEY, c DECIMAL(9,2))"
+    known = {"schema": "CREATE TABLE orders (id INT PRIMARY KEY, c DECIMAL(9,2))"}
 
-    assert (row("decimal(9,2)", sent, schema=known).after or {})["c"] == value
+    assert (row("decimal", sent, **known).after or {})["c"] == value
+    assert (row("decimal(9,2)", sent).after or {})["c"] == value
 
 
 def test_maxwells_year_1900_is_0000() -> None:

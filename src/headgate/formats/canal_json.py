@@ -25,6 +25,7 @@ from headgate.formats.parts import oms_values
 from headgate.formats.parts.oms_values import TypedConverters
 from headgate.limits import MAX_EVENTS_PER_MESSAGE, MAX_REPEATED_BYTES
 from headgate.memo import Memo
+from headgate.mysql_types import parse_type
 from headgate.options import CommonOptions, option
 from headgate.strict_json import Int64, Raw, escape_control_characters, parse, reader
 from headgate.values import Convert, Converters, micros
@@ -128,6 +129,9 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
         return values.set_labels(mysql_type)
     if base == "timestamp":
         return to_utc
+    scale = parse_type(mysql_type).scale if base in ("decimal", "numeric") else None
+    if scale:
+        return values.with_scale(scale)  # Canal writes 5.0 for 5.00
     return values.year if base == "year" else None
 
 
