@@ -117,6 +117,15 @@ def test_maxwells_year_1900_is_0000() -> None:
         assert event.after == {"id": "1", "y": "0000"}
 
 
+def test_json_that_was_bare_in_the_row_before_only() -> None:
+    known = "CREATE TABLE orders (id INT PRIMARY KEY, j JSON)"
+    for old, text in ((True, "true"), (1.5, "1.5")):
+        message = maxwell(type="update", data={"id": 1, "j": "text"}, old={"j": old})
+        (event,) = decoder("maxwell", schema=known)(None, message, None)
+
+        assert [(image or {})["j"] for image in (event.before, event.after)] == [text, '"text"']
+
+
 class TestMariaDb:
     def test_json_is_longtext_with_a_check(self) -> None:
         events = decoded("maxwell", "maria-json", schema=schema("maria-json"))

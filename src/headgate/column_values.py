@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from headgate.errors import DecodeError
 from headgate.event import Event, Image
 from headgate.formats import MODULES, Producer, ReadColumn, load
-from headgate.formats.encoders.common import name_list
+from headgate.formats.encoders.common import is_number, name_list
 from headgate.memo import Memo
 from headgate.mysql_types import MySqlType, parse_type
 from headgate.options import build, names
@@ -119,11 +119,13 @@ def _sent(came: Came, name: str) -> Callable[[str], Any] | None:
 def _number(text: str) -> Any:
     digits = text.removeprefix("-")
     whole = digits.isdigit() and digits.isascii() and len(digits) <= MOST_DIGITS
-    return int(text) if whole else Number(text)
+    if whole:
+        return int(text)
+    return Number(text) if is_number(text) else text  # the hint may be of the other image
 
 
-def _boolean(text: str) -> bool:
-    return text == "1"
+def _boolean(text: str) -> Any:
+    return text == "1" if text in ("0", "1") else text
 
 
 def _parsed(text: str) -> Any:
