@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import product
 from random import Random
 from typing import Any, NamedTuple
 
@@ -399,7 +400,7 @@ class Learner:
             {i: each[(n + 7 * i) % len(each)] for i, each in tries.items()}
             for n in range(start, start + most)
         ]
-        if trust < TABLES:
+        if trust < MANY_TABLES:
             found += self.nearly_same(template, tries)
         for given in found:
             for one, other, same in template.pairs:
@@ -413,21 +414,30 @@ class Learner:
         ]
 
     def nearly_same(self, template: Template, tries: dict[int, list[str]]) -> list[dict[int, str]]:
-        """Values of two images that differ in their text only: is that a change to the codecs?"""
+        """Values of two images that differ in their text only: is that a change to the codecs?
+
+        The message's own values too, because they are of their column's type.
+        """
+        own = {i: template.text[leaf.start : leaf.end].decode() for i, leaf in holes_of(template)}
         found = []
-        for suffix in SUFFIXES:
+        for suffix, values in product(SUFFIXES, (tries, {i: [text] for i, text in own.items()})):
             given = {i: self.rng.choice(each) for i, each in tries.items()}
             before = given.copy()
             for one, other, same in template.pairs:
                 if one in given and other in given and not same:
                     for i, j in ((one, other), (other, one)):
-                        twins = [t for t in tries[i] if fits(t + suffix, template.forms[j])]
+                        twins = [t for t in values[i] if fits(t + suffix, template.forms[j])]
                         if twins:
                             given[i] = self.rng.choice(twins)
                             given[j] = given[i] + suffix
             if given != before:
                 found.append(given)
         return found
+
+
+def holes_of(template: Template) -> list[tuple[int, Leaf]]:
+    """The leaves of a template whose values vary."""
+    return [(i, template.leaves[i]) for i in template.holes]
 
 
 def pairs_with(hole: int, pairs: list[tuple[int, int, int]]) -> tuple[int, ...]:
