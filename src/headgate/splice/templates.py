@@ -418,26 +418,25 @@ class Learner:
 
         The message's own values too, because they are of their column's type.
         """
-        own = {i: template.text[leaf.start : leaf.end].decode() for i, leaf in holes_of(template)}
+        own = {
+            i: [template.text[leaf.start : leaf.end].decode()]
+            for i, leaf in enumerate(template.leaves)
+            if i in tries
+        }
         found = []
-        for suffix, values in product(SUFFIXES, (tries, {i: [text] for i, text in own.items()})):
+        for suffix, texts in product(SUFFIXES, (tries, own)):
             given = {i: self.rng.choice(each) for i, each in tries.items()}
             before = given.copy()
             for one, other, same in template.pairs:
                 if one in given and other in given and not same:
                     for i, j in ((one, other), (other, one)):
-                        twins = [t for t in values[i] if fits(t + suffix, template.forms[j])]
+                        twins = [t for t in texts[i] if fits(t + suffix, template.forms[j])]
                         if twins:
                             given[i] = self.rng.choice(twins)
                             given[j] = given[i] + suffix
             if given != before:
                 found.append(given)
         return found
-
-
-def holes_of(template: Template) -> list[tuple[int, Leaf]]:
-    """The leaves of a template whose values vary."""
-    return [(i, template.leaves[i]) for i in template.holes]
 
 
 def pairs_with(hole: int, pairs: list[tuple[int, int, int]]) -> tuple[int, ...]:
