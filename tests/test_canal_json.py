@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from messages import canal
 
 from headgate.errors import DecodeError, UsageError
 from headgate.event import Event
@@ -284,3 +285,10 @@ class TestOrderOfTypeMaps:
         events = [run(None, json.dumps(each).encode(), None)[0] for each in sent]
 
         assert [list(e.types or ()) for e in events] == [["id", "name"], ["name", "id"]]
+
+
+def test_set_labels_that_canal_lost_are_those_of_the_schema() -> None:
+    value = canal(data=[{"s": "1"}], mysqlType={"s": "set('?','?')"}, pkNames=None)
+    decode = decoder("canal-json", schema="CREATE TABLE shop.orders (s SET('😀','😁'))")
+
+    assert decode(None, value, None)[0].after == {"s": "😀"}

@@ -18,7 +18,8 @@ def test_a_long_name_is_not_kept_in_state_status_and_metrics() -> None:
     told = tally(
         rows={name: {"insert": 1} for name in names}, dead={name: {"route": 2} for name in names}
     )
-    ddl = Found(Event("ddl", "drop", "d", names[0]), "id", wanted=True)
+    drop = Event("ddl", "drop", "d", names[0])
+    ddl = Found(drop, drop, "id", wanted=True)
     state = State().after(0, [told], [ddl]).after(1, [told], [])
     status = Status("job", totals=state.totals)
 

@@ -112,3 +112,9 @@ def test_what_another_host_or_an_older_process_left(tmp_path: Path) -> None:
     rewritten(tmp_path, system=left["system"], pid=os.getppid(), began="1", renewed=time.time())
     with lease(tmp_path) as mine:
         mine.check()
+
+
+def test_a_lease_that_a_crash_cut_short_is_free(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"")
+    with Lease(Storage(str(tmp_path)), renew=0.1, expire=1) as lease:
+        lease.check()

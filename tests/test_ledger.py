@@ -12,6 +12,7 @@ import pytest
 from in_process import Sent, job_of, run_job
 from test_batch_cuts import TIME, debezium, ticdc
 
+from headgate.errors import UsageError
 from headgate.pipeline import ledger
 from headgate.pipeline.ledger import FOLDER, Ledger, Run
 from headgate.pipeline.storage import Storage
@@ -123,3 +124,14 @@ def test_a_clock_that_is_a_day_ahead_doubles_nothing(tmp_path: Path, producer: A
 
     assert 30 == len(out.written[0])
     assert 30 == out.state.totals.repeated
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_damaged_file_is_named(damage: str, tmp_path: Path) -> None:
+    store = Storage(str(tmp_path))
+    (run,) = applied(store, (), range(10), TIME)
+    file = tmp_path / FOLDER / run.name
+    file.write_bytes(file.read_bytes()[:-8]) if damage == "cut" else file.unlink()
+
+    with pytest.raises(UsageError, match=run.name):
+        Ledger(store, (run,)).known(ids(1))

@@ -751,3 +751,13 @@ def test_sqlglot_is_imported_only_for_sql():
         "s.Schemas('CREATE TABLE t (a INT)'); assert 'sqlglot' in sys.modules"
     )
     assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode
+
+
+@pytest.mark.parametrize("type_", ["BINARY(100000000)", "DATETIME(100000000)", "BIT(100000000)"])
+def test_a_declared_length_that_no_database_has_costs_nothing(type_: str) -> None:
+    known = Schemas()
+    known.learn(Event("ddl", "create", "d", "t", ddl=f"CREATE TABLE d.t (p {type_})"))
+    event = Event("row", "insert", "d", "t", after={"p": "AA=="}, format="maxwell")
+    known.complete(event)
+
+    assert len(str(event.after)) < 1_000

@@ -12,9 +12,13 @@ from in_process import Sent, job_of, run_job
 
 from headgate.arrow import decode_columns, to_batch
 from headgate.encoding import Encoder
+from headgate.event import Event
 from headgate.files import splits
 from headgate.formats import decoder
 from headgate.jobs import converted
+from headgate.pipeline.lane import Tally
+from headgate.pipeline.state import State
+from headgate.pipeline.tombstones import Deleted
 from headgate.records import encode_events, events_of
 
 REPRO = Path(__file__).parent / "repro"
@@ -83,3 +87,12 @@ def test_what_has_no_topic_is_counted(tmp_path: Path) -> None:
 
     assert [[]] == out.written
     assert {"tombstone": 1} == out.state.totals.losses
+
+
+def test_a_replay_leaves_the_last_delete_of_a_lane_as_it_is() -> None:
+    lane = ("cdc", 0)
+    delete = Deleted(b"k", Event("row", "delete", "d", "t", before={"id": "1"}), "drop")
+    state = State().after(0, [Tally(lane, deleted=delete)], [])
+
+    assert state.after(0, [Tally(lane)], [], replayed=True).lanes[0].deleted == delete
+    assert state.after(1, [Tally(lane)], []).lanes[0].deleted is None

@@ -106,7 +106,10 @@ def write_events(
         dead = invalid.select(
             F.col("raw_key"), F.col("raw"), *(f"origin.{n}" for n in origin), "error.*"
         ).toDF(*DEAD_SCHEMA.names)
-        dead.write.mode("append").parquet(for_spark(errors))
+        try:
+            dead.write.mode("append").parquet(for_spark(errors))
+        except (PySparkException, Py4JJavaError) as error:
+            raise not_written(errors, error) from None
     counts = invalid.groupBy("error.code").agg(F.first("error.message"), F.count("*"))
     return Counter({(code, sentence): n for code, sentence, n in counts.toLocalIterator()})
 
@@ -133,6 +136,7 @@ def write_records(
         seen, F.collect_list(F.when(F.col("losses").isNotNull(), told)).alias("told")
     )
     records = watched.where(MESSAGE)
+    writing = out
     try:
         if text:
             records.select(F.col("value").cast("string")).write.mode("append").text(for_spark(out))
@@ -145,10 +149,11 @@ def write_records(
             for code, message, count in each["refused"]:
                 note(tally, [(code, message)], count)
         if errors and tally:
+            writing = errors
             letters = rows.where("dead IS NOT NULL").select("dead.*")
             letters.write.mode("append").parquet(for_spark(errors))
     except (PySparkException, Py4JJavaError) as error:
-        raise not_written(out, error) from None
+        raise not_written(writing, error) from None
     finally:
         rows.unpersist()
     return lost, tally

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from headgate.errors import DecodeError
@@ -23,6 +24,10 @@ MOST_DIGITS = 4_000
 _nested = reader(Any)
 
 Columns = tuple[tuple[str, Convert], ...]
+
+
+_Asked = tuple[Producer, "str | None", "str | None", str]
+"""How a column came, by which hint, its own type and that of the schema."""
 
 
 class Came(NamedTuple):
@@ -65,6 +70,7 @@ class Readers:
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.options = {n.replace("-", "_"): v for n, v in (options or {}).items()}
         self.readers: Memo[Producer, ReadColumn | None] = Memo(self._reader)
+        self.converters: Memo[_Asked, Convert | None] = Memo(self._converter)
 
     def _reader(self, producer: Producer) -> ReadColumn | None:
         format = load(producer.format) if producer.format in MODULES else None
@@ -80,12 +86,14 @@ class Readers:
         >>> Readers().column(told, "tags", None, "set('r','g')")('["r","g"]')
         'r,g'
         """
+        return self.converters[came.producer, _hint(came, name, own), own, mysql]
+
+    def _converter(self, asked: _Asked) -> Convert | None:
+        producer, hint, own, mysql = asked
         exact = exact_text(parse_type(mysql))
-        find = self.readers[came.producer] if own != mysql else None
+        find = self.readers[producer] if own != mysql else None
         read = find(own, mysql) if find else None
-        if read is None:
-            return exact
-        return _reading(read, _sent(came, name) if own is None else None, exact)
+        return exact if read is None else _reading(read, SENT.get(hint or ""), exact)
 
 
 def hints_of(extra: Mapping[str, str] | None) -> dict[str, str]:
@@ -108,12 +116,18 @@ def without_hints(extra: Mapping[str, str] | None, read: Collection[str]) -> dic
     return left or None
 
 
-def _sent(came: Came, name: str) -> Callable[[str], Any] | None:
-    """What makes of a column's text the JSON value that it was; None where it was text."""
-    for told, make in zip(came.hints, (_number, _boolean, _parsed)):
-        if told and name in name_list(told):
-            return make
+def _hint(came: Came, name: str, own: str | None) -> str | None:
+    """The hint that names a column without a type; None where it came as text."""
+    if own is None:
+        for hint, told in zip(HINTS, came.hints):
+            if told and name in _named(told):
+                return hint
     return None
+
+
+@lru_cache(1_000)
+def _named(hint: str) -> frozenset[str]:
+    return frozenset(name_list(hint))
 
 
 def _number(text: str) -> Any:
@@ -130,6 +144,10 @@ def _boolean(text: str) -> Any:
 
 def _parsed(text: str) -> Any:
     return parse(_nested, text.encode())
+
+
+SENT: dict[str, Callable[[str], Any]] = dict(zip(HINTS, (_number, _boolean, _parsed)))
+"""What makes of a column's text the JSON value that it was, by hint."""
 
 
 def _reading(

@@ -88,6 +88,9 @@ class Encoder:
         self.carried = carried
         self.checks = checks(carried | {"extra", *BY_NAME})
         self.places = {c.removeprefix(PLACE) for c in carried if c.startswith(PLACE)}
+        connect = self.name in ("debezium", "debezium-smt")
+        self.has_placeholder = connect and "incomplete" in carried
+        """Whether the format has a word for a value that the source's log did not hold."""
         self.encode = self.encoding.encoder(dialect, told)
         self.strict = told.strict
         self.schemas = Schemas(told.schema, source)
@@ -179,7 +182,7 @@ class Encoder:
             if present(event):
                 lost.append(code)
         lost += unplaced
-        if "incomplete" in unplaced and event.op == "update":
+        if event.op == "update" and not self.has_placeholder:
             event = without_unavailable(event)
         if self.names_only and types is not None and not same and self.has_details(types):
             lost.append("type-details")

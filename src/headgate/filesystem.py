@@ -119,6 +119,22 @@ def scheme_of(uri: str) -> str:
     return scheme
 
 
+def refuse_credentials(scheme: str, uri: str) -> None:
+    """Refuse a URI with a user in it: URIs are written to logs and checkpoints.
+
+    >>> refuse_credentials("s3a", "s3a://key:secret@bucket/x")
+    Traceback (most recent call last):
+    headgate.errors.UsageError: a URI of s3a has no user and no @; give credentials as \
+spark.hadoop.fs.… under pipeline: spark, or in the environment
+    """
+    host = uri.partition("://")[2].partition("/")[0]
+    if "@" in host and not scheme.startswith("abfs"):  # there it is the container's place
+        raise UsageError(
+            f"a URI of {scheme} has no user and no @; give credentials as spark.hadoop.fs.… under "
+            "pipeline: spark, or in the environment"
+        )
+
+
 def s3(bucket: str, settings: Mapping[str, str]) -> fs.S3FileSystem:
     """S3 as Spark's `s3a` is set; what is not set is found as the AWS SDK finds it."""
 

@@ -55,6 +55,13 @@ class MySqlType(NamedTuple):
 UNKNOWN = MySqlType("", "unknown")
 
 
+MOST_DECLARED = {
+    "decimal": MAX_PLAIN_EXPONENT, "time": 9, "datetime": 9, "timestamp": 9, "bit": 64,
+    "binary": 65_535,
+}  # fmt: skip
+"""The largest length or number of digits that is believed, by base type or family."""
+
+
 @lru_cache(maxsize=4096)
 def parse_type(text: str | None) -> MySqlType:
     """Take a type's text apart, as messages and CREATE TABLE write it.
@@ -72,8 +79,9 @@ def parse_type(text: str | None) -> MySqlType:
     if family in ("enum", "set"):
         return MySqlType(base, family, labels=labels(text))
     numbers = _NUMBERS.search(text)
-    if numbers and max(map(int, numbers.groups("0"))) > MAX_PLAIN_EXPONENT and family == "decimal":
-        numbers = None  # no database has such a DECIMAL
+    most = MOST_DECLARED.get(base) or MOST_DECLARED.get(family)
+    if numbers and most and max(map(int, numbers.groups("0"))) > most:
+        numbers = None  # no database has such a column, and values are filled up to its length
     rest = text.lower()
     return MySqlType(
         base,

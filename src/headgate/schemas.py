@@ -133,7 +133,7 @@ class Schemas:
         self._catalog.end_file(MAX_LEARNT_BYTES)
 
     def copy(self) -> Schemas:
-        """The same, to learn apart; what was worked out for rows is shared.
+        """The same, to learn apart.
 
         >>> known = Schemas("CREATE TABLE t (id INT)")
         >>> known.copy().learn(Event("ddl", "drop", None, "t", ddl="DROP TABLE t"))
@@ -142,6 +142,7 @@ class Schemas:
         """
         other = copy(self)
         other._catalog = self._catalog.copy()
+        other._plans, other._plan_bytes = {}, 0
         return other
 
     def learnt(self, file: Schemas) -> list[LearntTable]:

@@ -238,7 +238,9 @@ def source_of(events: DataFrame) -> tuple[DataFrame, str, dict[str, Any]] | None
 
 def image_rows(events: DataFrame, table: Table) -> DataFrame:
     """One row per image of a table's row events: image, change type, commit, time."""
-    schema, name = F.col("schema"), F.col("table")
+    # Events that a user made or kept may be without the column.
+    schema = F.col("schema") if "schema" in events.columns else F.lit(None).cast("string")
+    name = F.col("table")
     chosen = name == table.name
     if table.database is not None:
         in_database = F.col("database") == table.database

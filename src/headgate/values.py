@@ -163,10 +163,14 @@ def set_labels(mysql_type: str) -> Convert | None:
     if not known:
         return None
 
+    ambiguous = sum(1 << i for i, label in enumerate(known) if known.count(label) > 1)
+
     def convert(value: str) -> str:
         if not (value.isascii() and value.isdigit()) or len(value) > 20 or int(value) >> len(known):
             return value
         mask = int(value)
+        if mask & ambiguous:
+            return value
         return ",".join(label for i, label in enumerate(known) if mask >> i & 1)
 
     return convert
@@ -317,7 +321,7 @@ def with_scale(scale: int) -> Convert:
     >>> with_scale(2)("5.0"), with_scale(2)("-5"), with_scale(1)("5.25"), with_scale(0)("5")
     ('5.00', '-5.00', '5.25', '5')
     """
-    plain_number = re.compile(rf"-?[0-9]+(?:\.[0-9]{{1,{scale}}})?").fullmatch
+    plain_number = re.compile(rf"-?[0-9]+(?:\.[0-9]{{0,{scale}}})?").fullmatch
 
     def convert(text: str) -> str:
         whole, _, fraction = text.partition(".")

@@ -165,11 +165,19 @@ def relabelled(own: str, mysql: str) -> Callable[[Any], Any] | None:
     known, labels = values.labels(own), values.labels(mysql)
     if known == labels or len(known) > len(labels):
         return None
-    new = dict(zip(known, labels))
+    new = {mine: its for mine, its in zip(known, labels) if known.count(mine) == 1}
     if values.base_type(mysql) == "enum":
         by_index = values.enum_label(mysql)
         return lambda sent: new[sent] if sent in new else by_index and by_index(sent)
-    return lambda sent: ",".join(new.get(label, label) for label in sent.split(","))
+    by_mask = values.set_labels(mysql)
+
+    def joined(sent: Any) -> Any:
+        found = [new.get(label) for label in sent.split(",")]
+        if None in found:
+            return by_mask(sent) if by_mask else sent
+        return ",".join(map(str, found))
+
+    return joined
 
 
 class Plan(msgspec.Struct):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from headgate.errors import UsageError, shown, unknown_name
-from headgate.filesystem import REMOTE
+from headgate.filesystem import REMOTE, refuse_credentials
 from headgate.formats import MODULES, load
 from headgate.options import names, spelled
 from headgate.pipeline.kafka_options import WRITING_WORDS
@@ -103,12 +103,9 @@ def _remote_path(scheme: str, rest: str) -> str:
     host, _, path = rest.removeprefix("//").partition("/")
     if not rest.startswith("//") or not (host or path):
         raise UsageError(f"the URI names no directory; write {scheme}://BUCKET-OR-HOST/DIR")
-    if "@" in host and not scheme.startswith("abfs"):
-        raise UsageError(
-            f"a URI of {scheme} has no user and no @; give credentials as spark.hadoop.fs.… under "
-            "pipeline: spark, or in the environment"
-        )
-    return f"{scheme}:{rest.rstrip('/')}"
+    uri = f"{scheme}:{rest.rstrip('/')}"
+    refuse_credentials(scheme, uri)
+    return uri
 
 
 def _file_path(before: str) -> str:

@@ -138,13 +138,13 @@ class Engine:
                     if messages is None:
                         continue
                     again = inbox or self.job.source.kind != "kafka"
-                    work, found, ddl = self.worked(messages, state, again)
+                    work, found, ddl = self.worked(messages, state, again, inbox)
                     held.append(work)
                     if any(tally.dead for tally in found):
                         letters.append(letters_of(work))
                     for sink in range(len(self.job.sinks)):
                         self.add_parts(parts[sink], sink, work, found, ddl)
-                    state = state.after(number, found, ddl)
+                    state = state.after(number, found, ddl, replayed=inbox)
                     state.catalog = catalog_after(self.storage, state.catalog, self.job.source, ddl)
                     tallies += found
                     if not inbox:
@@ -175,12 +175,14 @@ class Engine:
             each.write(batch, own.frames, own.topics)
 
     def worked(
-        self, messages: DataFrame, state: State, again: bool
+        self, messages: DataFrame, state: State, again: bool, replayed: bool = False
     ) -> tuple[DataFrame, list[Tally], list[Found]]:
         """The work of a pass that lacked nothing, its tallies, and the DDL that is new."""
         counted = not (again or self.judging or self.long) and lots.share(messages.sparkSession) > 0
         knowledge = state.knowledge(self.storage.uri)
         knowledge = replace(knowledge, by_place=again, counted=counted, topics=self.known_topics())
+        if replayed:
+            knowledge = replace(knowledge, deletes={})
         while True:
             work = self.passed(messages, knowledge)
             try:
@@ -192,7 +194,9 @@ class Engine:
                 release(work)
                 raise
             if more is None:
-                met = {f.id: f for tally in tallies for f in tally.ddl}
+                # Of copies on several partitions, one that a sink takes is the one that counts.
+                copies = [f for tally in tallies for f in tally.ddl]
+                met = {f.id: f for f in sorted(copies, key=lambda f: not f.refused)}
                 return work, tallies, [met.get(f.id, f) for f in knowledge.schedule]
             release(work)
             knowledge = more

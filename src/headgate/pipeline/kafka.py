@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,6 +15,7 @@ from headgate.errors import HeadgateError, UsageError, shown
 from headgate.pipeline.job import Sink
 from headgate.pipeline.kafka_options import COMMITTED, ISOLATION
 
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 DEFAULT_PARTITIONS = 3
 """Partitions of a topic that is made, where `partition-num` does not say; as TiCDC has it."""
 TRIES, PAUSE = 3, 1.0
@@ -56,6 +58,9 @@ class Topics:
                     self.known[name] = self.spread(name, found[name].partitions().size())
             missing = [n for n in wanted if n not in self.known and n not in self.refused]
             if missing and not self.sink.create_topics:
+                self.refused |= impossible(missing, admin.names())
+                missing = [name for name in missing if name not in self.refused]
+            if missing and not self.sink.create_topics:
                 raise UsageError(
                     f"{self.sink.name}: no topic {', '.join(missing)}; create it, or set "
                     "auto-create-topic=true"
@@ -94,6 +99,23 @@ class Topics:
 
 class TopicRefused(HeadgateError):
     """Kafka does not take a topic of that name, whoever asks and however often."""
+
+
+def impossible(names: Iterable[str], existing: Iterable[str]) -> dict[str, str]:
+    """The names that no topic can have beside those that there are, and why.
+
+    >>> impossible(["a.b", "c"], ["a_b"])
+    {'a.b': "its name collides with the existing topic 'a_b'"}
+    """
+    found = {}
+    alike = {name.replace(".", "_"): name for name in existing}
+    for name in names:
+        other = alike.get(name.replace(".", "_"))
+        if not _TOPIC.fullmatch(name) or name in (".", ".."):
+            found[name] = "no topic can have that name"
+        elif other is not None and other != name:
+            found[name] = f"its name collides with the existing topic {shown(other)}"
+    return found
 
 
 class Admin:

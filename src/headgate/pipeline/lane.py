@@ -405,7 +405,7 @@ class LanePass:
                 continue
             if verdict != KEEP:
                 code, _, said = verdict.partition("|")
-                if code == UNKNOWN:
+                if code == UNKNOWN and kind == "row":
                     rule = self.worker.selection.condition_of(event) or 0
                     self.tally.signatures.append((rule, said))
                 event = msgspec.structs.replace(event, kind="invalid", error=(code, said))

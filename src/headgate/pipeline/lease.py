@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from headgate.errors import HeadgateError
-from headgate.pipeline.state_files import read_state, write_state
+from headgate.pipeline.state_files import DamagedState, read_state, write_state
 from headgate.pipeline.storage import Storage
 
 FILE = "lease.json"
@@ -79,11 +79,13 @@ class Lease:
             uuid.uuid4().hex, socket.gethostname(), pid, this_system(), began(pid), now, now
         )
         self.lost: LeaseError | None = None
+        self.lock = threading.Lock()
+        """Where a file is replaced in two steps, it is not to be looked for between them."""
         self.ended = threading.Event()
         self.renewing = threading.Thread(target=self.keep, name="lease", daemon=True)
 
     def __enter__(self) -> Lease:
-        found = read_state(self.storage, FILE, Holder)
+        found = self.holder()
         if found is not None and not found.is_dead() and not self.is_silent(found):
             raise LeaseError(
                 f"{self.storage.uri} is in use by another instance of the job: "
@@ -103,6 +105,17 @@ class Lease:
         if found is not None and found.token == self.own.token:
             self.storage.delete(FILE)
 
+    def holder(self) -> Holder | None:
+        """Who holds the lease; a file that a crash cut short, and nobody renews, is no lease."""
+        try:
+            return read_state(self.storage, FILE, Holder)
+        except DamagedState:
+            cut = self.storage.read(FILE)
+            time.sleep(1.5 * self.renew_seconds)
+            if self.storage.read(FILE) == cut:
+                return None
+            return read_state(self.storage, FILE, Holder)
+
     def is_silent(self, found: Holder) -> bool:
         """Whether a holder has stopped renewing its lease.
 
@@ -117,7 +130,8 @@ class Lease:
         """Refuse to go on where another has taken the lease."""
         if self.lost is not None:
             raise self.lost
-        found = read_state(self.storage, FILE, Holder)
+        with self.lock:
+            found = read_state(self.storage, FILE, Holder)
         if found is None or found.token != self.own.token:
             by = found.described() if found is not None else "one that has ended since"
             self.lost = LeaseError(
@@ -149,7 +163,8 @@ class Lease:
     def write(self) -> None:
         """Say that the holder is alive."""
         self.own.renewed = time.time()
-        write_state(self.storage, FILE, self.own)
+        with self.lock:
+            write_state(self.storage, FILE, self.own)
 
 
 def this_system() -> str | None:

@@ -20,7 +20,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from headgate.errors import StorageError
 from headgate.pipeline.identity import ID_BYTES
+from headgate.pipeline.state_files import damaged
 from headgate.pipeline.storage import Storage
 
 MOST_IDS = 5_000_000
@@ -30,6 +32,8 @@ PARTS = 8
 MOST_RUNS = 32
 """With more files than this, also those that came long after each other become one."""
 FOLDER = "ledger"
+COPY_SECONDS = 86_400.0
+"""A machine's copy of a file that was not used for so long is deleted."""
 Halves = tuple[Any, Any]
 """Identities as two columns of numbers, sorted by the first."""
 
@@ -124,9 +128,11 @@ class Ledger:
 
     def open(self, run: Run) -> Halves:
         """The identities of a file, mapped."""
-        path = self.storage.path(f"{FOLDER}/{run.name}")
+        path = Path(self.storage.path(f"{FOLDER}/{run.name}"))
         if not self.storage.is_local:
-            path = str(copy(self.storage, run))
+            path = copy(self.storage, run)
+        if not path.exists() or path.stat().st_size != run.ids * ID_BYTES:
+            raise damaged(self.storage, f"{FOLDER}/{run.name}")
         both = np.asarray(np.memmap(path, np.uint64, "r", shape=(2 * run.ids,)))
         return both[: run.ids], both[run.ids :]
 
@@ -149,12 +155,25 @@ def copy_path(run: Run) -> Path:
 def copy(storage: Storage, run: Run) -> Path:
     """This machine's copy of a file; it is fetched once, as files are never changed."""
     path = copy_path(run)
-    if not path.exists() or path.stat().st_size != run.ids * ID_BYTES:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    if path.parent.stat().st_uid != os.getuid() or path.parent.stat().st_mode & 0o077:
+        raise StorageError(f"{path.parent} is open to others; delete it, or set TMPDIR to another")
+    if path.exists() and path.stat().st_size == run.ids * ID_BYTES:
+        os.utime(path)
+    else:
+        forget_old_copies(path.parent)
         staged = path.with_suffix(f".{uuid.uuid4().hex}")
         staged.write_bytes(storage.read(f"{FOLDER}/{run.name}") or b"")
         staged.replace(path)
     return path
+
+
+def forget_old_copies(folder: Path) -> None:
+    """Delete copies that were not used for a day: merged files on other machines, ended jobs."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > COPY_SECONDS:
+                path.unlink()
 
 
 def forget_copy(storage: Storage, run: Run) -> None:

@@ -344,7 +344,7 @@ class _Reader:
         if text.startswith("file://"):
             text = text.removeprefix("file://")
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text):
-            filesystem.scheme_of(text)
+            filesystem.refuse_credentials(filesystem.scheme_of(text), text)
             return text.rstrip("/")
         return os.path.normpath(os.path.join(self.base, _not_empty(text)))
 

@@ -24,6 +24,7 @@ from headgate.pipeline import conditions, sources, status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.job import Job
 from headgate.pipeline.kafka import Admin
+from headgate.pipeline.lane import Lane
 from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.storage import Storage
 from headgate.session import jvm_ended, session
@@ -227,14 +228,15 @@ class Lag:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.admin: Admin | None = None
+        self.done: tuple[int, dict[Lane, int]] | None = None
 
     def now(self) -> int | None:
         """None where it cannot be said: before the first batch, or while no broker answers."""
         engine = self.engine
         if engine.job.source.kind != "kafka" or engine.state.batch < 0:
             return None
-        done = sources.offsets_of(engine.spark_checkpoint, engine.state.batch)
         try:
+            done = self.done_after(engine.state.batch)
             if self.admin is None:
                 source = engine.job.source
                 self.admin = Admin(engine.spark._jvm, source.kafka, source.name, tries=1)
@@ -243,6 +245,12 @@ class Lag:
             self.close()
             return None
         return sum(max(0, newest[lane] - done[lane]) for lane in done if lane in newest)
+
+    def done_after(self, batch: int) -> dict[Lane, int]:
+        """Where a batch ends in each partition; read once per batch."""
+        if self.done is None or self.done[0] != batch:
+            self.done = (batch, sources.offsets_of(self.engine.spark_checkpoint, batch))
+        return self.done[1]
 
     def close(self) -> None:
         """Close the client."""

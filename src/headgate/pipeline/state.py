@@ -104,8 +104,13 @@ class State(msgspec.Struct):
             catalog=self.catalog,
         )
 
-    def after(self, batch: int, tallies: Iterable[Tally], ddl: Iterable[Found]) -> State:
-        """The state after a batch."""
+    def after(
+        self, batch: int, tallies: Iterable[Tally], ddl: Iterable[Found], replayed: bool = False
+    ) -> State:
+        """The state after a batch; dead letters that are `replayed` have no tombstone behind them.
+
+        The lane's own last delete, of which the tombstone may still come, is not theirs to replace.
+        """
         told = list(tallies)
         lanes = {lane.lane: lane for lane in self.lanes}
         totals = msgspec.json.decode(msgspec.json.encode(self.totals), type=Totals)
@@ -113,9 +118,8 @@ class State(msgspec.Struct):
         for tally in told:
             before = lanes.get(tally.lane, LaneState(tally.lane))
             own = max(filter(None, (before.newest, tally.newest)), default=None)
-            lanes[tally.lane] = LaneState(
-                tally.lane, tally.ledger, tally.watermark, own, tally.deleted
-            )
+            deleted = before.deleted if replayed else tally.deleted
+            lanes[tally.lane] = LaneState(tally.lane, tally.ledger, tally.watermark, own, deleted)
             totals.add(tally)
             newest = max(filter(None, (newest, tally.newest)), default=None)
         met = Counter(f.id for t in told for f in t.ddl if not f.refused)

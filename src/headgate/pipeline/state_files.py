@@ -15,6 +15,10 @@ thing, or can no longer be read."""
 T = TypeVar("T")
 
 
+class DamagedState(UsageError):
+    """A file of state cannot be read."""
+
+
 class _Versioned(msgspec.Struct):
     version: int | None = None
 
@@ -49,9 +53,9 @@ def read_state(storage: Storage, name: str, type: type[T]) -> T | None:
     )
 
 
-def damaged(storage: Storage, name: str) -> UsageError:
+def damaged(storage: Storage, name: str) -> DamagedState:
     """The error for a file that cannot be read."""
-    return UsageError(
+    return DamagedState(
         f"{storage.uri}/{name} is damaged; restore the checkpoint as a whole, or start with a new "
         "one and a new target"
     )

@@ -15,7 +15,7 @@ from headgate.errors import StorageError, UsageError, shown
 from headgate.filesystem import NO_SETTINGS
 from headgate.pipeline.lane import Tally
 from headgate.pipeline.state import State, Totals
-from headgate.pipeline.state_files import read_state, write_state
+from headgate.pipeline.state_files import DamagedState, read_state, write_state
 from headgate.pipeline.storage import Storage
 
 FILE = "status.json"
@@ -64,8 +64,9 @@ class Reporter:
         """Take in what earlier runs did."""
         self.status.batch, self.status.totals = state.batch, state.totals
         self.status.watermark, self.newest = state.announced, state.newest
-        earlier = read_state(self.storage, FILE, Status)
-        self.status.splice_mismatches = 0 if earlier is None else earlier.splice_mismatches
+        with suppress(DamagedState):  # it is written anew, and nothing depends on it
+            earlier = read_state(self.storage, FILE, Status)
+            self.status.splice_mismatches = 0 if earlier is None else earlier.splice_mismatches
         self.save()
 
     def started(self) -> None:

@@ -26,9 +26,9 @@ class Storage:
 
     >>> import tempfile
     >>> store = Storage(tempfile.mkdtemp())
-    >>> store.write_json("a/b.json", {"n": 1})
-    >>> store.read_json("a/b.json"), store.names("a"), store.read_json("none.json")
-    ({'n': 1}, ['b.json'], None)
+    >>> store.write("a/b", b"content")
+    >>> store.read("a/b"), store.names("a"), store.read("none")
+    (b'content', ['b'], None)
     """
 
     def __init__(
@@ -66,11 +66,6 @@ class Storage:
             return None
         with self.naming("read", name), self.fs.open_input_stream(self.path(name)) as file:
             return bytes(file.read())
-
-    def read_json(self, name: str) -> Any:
-        """The content of a JSON file; None if there is none."""
-        found = self.read(name)
-        return None if found is None else msgspec.json.decode(found)
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file; a reader sees the old one or the new one."""

@@ -280,6 +280,8 @@ def wrapped(text: str) -> Any:
         raise (
             Lossy("misfit", found) if beyond >= 2**64 else Lossy("bigint-unsigned", beyond - 2**64)
         )
+    if found.__class__ is not int and int(text) < -(2**63):
+        raise Lossy("misfit", found)
     return found
 
 

@@ -82,6 +82,8 @@ def as_text(
     """Turn both images into text, in place, and note which columns were not JSON strings."""
     numbers: list[str] = []
     booleans: list[str] = []
+    if old:
+        documents |= of_two_kinds(data, old)
     nested = values.to_text(data, numbers, booleans)
     if old:
         nested |= values.to_text(old, numbers, booleans)
@@ -97,6 +99,24 @@ def as_text(
         extra["booleans"] = values.names_json(tuple(booleans))
     if numbers:
         extra["numbers"] = values.names_json(tuple(numbers))
+
+
+def of_two_kinds(data: dict[str, Any], old: dict[str, Any]) -> frozenset[str]:
+    """The columns that are text in one image and a number in the other, say: only JSON's are.
+
+    >>> of_two_kinds({"a": 1, "b": "1"}, {"a": 2, "b": True})
+    frozenset({'b'})
+    """
+    return frozenset(
+        name
+        for name, was in old.items()
+        if was is not None and (now := data.get(name)) is not None and kind(was) != kind(now)
+    )
+
+
+def kind(value: Any) -> str:
+    """What a JSON value is: text, boolean or a number."""
+    return "text" if value.__class__ is str else "boolean" if value.__class__ is bool else "number"
 
 
 def nested_names(image: dict[str, Any], documents: frozenset[str]) -> list[str]:
@@ -183,7 +203,7 @@ def column_reader(producer: Producer, options: CommonOptions) -> ReadColumn:
     found |= dict.fromkeys(DECIMALS, digits)
     to_utc = values.utc(options.timezone)
     if to_utc and is_local(producer.dialect, producer.op):
-        found["timestamp"] = to_utc
+        found["timestamp"] = lambda sent: to_utc(sent) if sent.__class__ is str else sent
     if producer.dialect == "maxwell":  # the others have JSON as text
         found["json"] = document
     return lambda own, mysql: found.get(values.base_type(mysql)) if own is None else None
