@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -25,6 +26,23 @@ def rows(job: Job) -> list[int]:
     decode = decoder("canal-json:ticdc")
     events = [e for m in job.written() for e in decode(m.get("key"), m["value"], None)]
     return sorted(int((e.after or {})["id"]) for e in events)
+
+
+def test_a_clock_that_jumps_a_day_ahead_and_back(broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("clock", 2)
+    job = Job(broker, tmp_path, "clock", max_messages=40)
+
+    def change(n: int) -> bytes:
+        message = json.loads(ticdc(n, n + 1))
+        message["es"] += 86_400_000 * (n % 7 == 3)
+        return json.dumps(message).encode()
+
+    messages = [(None, change(n), n % 2, None) for n in range(260)]
+    for sent in (messages[:130], messages):  # the second time half of them are repeats
+        broker.produce("clock", sent)
+        assert 0 == job.once(), job.told()
+
+    assert [*range(260)] == rows(job)
 
 
 def test_two_instances_at_once(broker: Broker, tmp_path: Path) -> None:
