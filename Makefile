@@ -23,7 +23,7 @@ demo: $(STAMP)  ## Decode a shop's changes from every dialect, convert them, run
 test: $(STAMP)  ## Run all tests
 	$(BIN)/python -m pytest --durations=25 $(PYTEST_ARGS)
 
-interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter that they read what is encoded, that Flink's own messages are read, and whole jobs in S3
+interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter what is written; jobs in S3 and on a Spark cluster
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)
 
 torture: $(STAMP)  ## Kill a job twenty times, and give it the other faults (HEADGATE_KILLS, HEADGATE_SEED)

@@ -1,4 +1,4 @@
-"""`make interop`: what other programs read and write, and jobs in S3. Not part of `make test`."""
+"""`make interop`: other programs, jobs in S3 and on a cluster. Not part of `make test`."""
 
 from __future__ import annotations
 

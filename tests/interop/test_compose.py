@@ -8,7 +8,7 @@ import yaml
 from confluent_kafka import Consumer
 from kafka_broker import SERVER, Broker
 
-COMPOSE = Path(__file__).parent.parent / "compose.yaml"
+COMPOSE = Path(__file__).parents[2] / "compose.yaml"
 
 
 def test_the_settings_of_compose_make_a_broker(broker: Broker) -> None:
