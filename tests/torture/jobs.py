@@ -48,7 +48,7 @@ class Job:
 
     def told(self) -> str:
         """The end of what the job and Spark have said."""
-        return self.log.read_text(errors="replace")[-4000:]
+        return self.log.read_text(errors="replace")[-100_000:]
 
     def progress(self) -> int:
         """The newest batch of which the job has written its state."""
