@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -192,11 +191,14 @@ def test_the_same_messages_cut_anywhere_give_the_same(
     parts = [messages[start:end] for start, end in pairwise(cuts)]
     whole, cut = output(name, producer, [messages]), output(name, producer, parts)
     assert whole.written == cut.written
-    # A change that was refused is no repeat when it comes again. Whether it is late then, and comes
-    # after a later one and so is put in its place, can only be seen in the batch that it is in.
-    assert sorted(whole.letters) == sorted(cut.letters)
-    totals = [msgspec.structs.replace(out.state.totals, late=0) for out in (whole, cut)]
-    assert totals[0] == totals[1]
+    if producer == "ticdc":
+        # A change that was refused is no repeat when it comes again. Whether it is late then, and
+        # behind a later one and so put in its place, is only seen in the batch that it is in.
+        for out in (whole, cut):
+            out.letters.sort()
+            out.state.totals.late = 0
+    assert whole.letters == cut.letters
+    assert whole.state.totals == cut.state.totals
 
 
 def test_a_copy_on_each_partition_is_a_message_of_its_own(

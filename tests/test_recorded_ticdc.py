@@ -101,7 +101,10 @@ def written_format(recording: Recording) -> str:
 
 
 def comparable(key: bytes | None, value: bytes | None) -> Any:
-    """A message for comparison: the order of `mysqlType` is random in TiCDC's own."""
+    """A message for comparison: bytes of Open Protocol, members in their order of Canal-JSON.
+
+    Not its bytes, because the order of `mysqlType` is random in TiCDC's own.
+    """
     if value is None or value[:1] != b"{":
         return key, value
     return key, json.dumps(members(value), ensure_ascii=False)
@@ -137,9 +140,7 @@ def told(key: bytes | None, value: bytes) -> Any:
     ],
     ids=lambda r: r.name,
 )
-def test_what_was_decoded_is_written_in_ticdcs_own_bytes(
-    recording: Recording, schema: bool
-) -> None:
+def test_what_was_decoded_is_written_as_ticdc_wrote_it(recording: Recording, schema: bool) -> None:
     options = {**WRITTEN[recording.protocol][recording.variant], "output_raw_change_event": True}
     told = {"schema": SCHEMA} if schema else {}
     encoder = Encoder(written_format(recording), **options, **told)
