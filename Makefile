@@ -21,7 +21,7 @@ demo: $(STAMP)  ## Decode a shop's changes from every dialect, convert them, run
 	@$(BIN)/python -m examples.demo
 
 test: $(STAMP)  ## Run all tests
-	$(BIN)/python -m pytest --durations=25 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=25 $(PYTEST_ARGS)
 
 interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter what is written; jobs in S3 and on a Spark cluster
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)

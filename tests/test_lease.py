@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from headgate.pipeline.lease import FILE, Lease, LeaseError
+from headgate.pipeline.run import as_lost
 from headgate.pipeline.storage import Storage
 
 HOLDER = """
@@ -118,3 +119,13 @@ def test_a_lease_that_a_crash_cut_short_is_free(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"")
     with Lease(Storage(str(tmp_path)), renew=0.1, expire=1) as lease:
         lease.check()
+
+
+def test_what_fails_after_a_take_over_fails_because_of_it(tmp_path: Path) -> None:
+    error = OSError("Multiple streaming queries are concurrently using the checkpoint")
+    with lease(tmp_path) as mine:
+        with pytest.raises(OSError, match="Multiple"), as_lost(mine):
+            raise error
+        rewritten(tmp_path, token="another's", host="far")
+        with pytest.raises(LeaseError, match=r"was taken over .* on far"), as_lost(mine):
+            raise error

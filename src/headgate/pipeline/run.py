@@ -59,7 +59,8 @@ def run(
             with closing(Engine(found, job)) as engine:
                 engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
                 reporter.starts_with(engine.state)
-                _run(engine, once, reporter, lease, asked)
+                with as_lost(lease):
+                    _run(engine, once, reporter, lease, asked)
         reporter.ended("stopped")
     except LeaseError:
         raise  # the status is that of the other instance
@@ -77,6 +78,21 @@ def run(
         if serving is not None:
             serving.shutdown()
     return reporter.status
+
+
+@contextmanager
+def as_lost(lease: Lease) -> Iterator[None]:
+    """Whatever fails after another instance has taken the checkpoint fails because of that."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            lease.check()
+        except LeaseError:
+            raise
+        except Exception:  # where the lease cannot be read either, the first error says more
+            pass
+        raise error
 
 
 class JobFailed(HeadgateError):
