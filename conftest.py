@@ -12,7 +12,7 @@ from _pytest.doctest import DoctestItem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NEED_SPARK = ("headgate.spark", "headgate.session", "headgate.cluster")
+NEED_SPARK = ("headgate.spark.api", "headgate.spark.session", "headgate.cli.on_spark")
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,7 @@ def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests."""
     from kafka_broker import connector_settings
 
-    from headgate.session import session
+    from headgate.spark.session import session
 
     found = session("local[2]", **{"spark.driver.memory": "2g"}, **connector_settings())
     yield found

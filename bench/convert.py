@@ -36,8 +36,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate
-from headgate.cluster import write_records
-from headgate.jobs import converted
+from headgate.cli.on_spark import write_records
+from headgate.cli.split_work import converted
 
 OUT = FILES / "converted"
 BAR = 2.0

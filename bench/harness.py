@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 import headgate
-from headgate.session import SETTINGS, sockets
+from headgate.spark.session import SETTINGS, sockets
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ROOT / ".cache" / "bench"

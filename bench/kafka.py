@@ -46,8 +46,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate
-from headgate import connectors
-from headgate.errors import UsageError
+from headgate.core.errors import UsageError
+from headgate.spark import jars
 
 # Behind bench, because both have a module `messages`.
 sys.path.append(str(ROOT / "tests"))
@@ -193,7 +193,7 @@ def headgate_settings() -> dict[str, str]:
 
 def headgate_rate(spark: SparkSession, broker: Broker, source: str, to: str) -> float:
     """The seconds of `headgate run --once` from one topic to the other, in this warm session."""
-    from headgate.pipeline.load import job_of
+    from headgate.config.reader import job_of
     from headgate.pipeline.run import run
 
     from_uri, to_uri = headgate_uris(broker, source, to)
@@ -206,7 +206,7 @@ def headgate_running(broker: Broker, source: str, to: str) -> Iterator[None]:
     """`headgate run` as a user starts it, until it is told to stop."""
     from_uri, to_uri = headgate_uris(broker, source, to)
     told = [f"--set={name}={value}" for name, value in headgate_settings().items()]
-    command = [sys.executable, "-m", "headgate.cli", "run", "--from", from_uri, "--to", to_uri]
+    command = [sys.executable, "-m", "headgate", "run", "--from", from_uri, "--to", to_uri]
     log = FILES / "headgate-run.log"
     with log.open("w") as out:
         process = subprocess.Popen(
@@ -267,7 +267,7 @@ def flink_running(flink: Flink, broker: Broker, source: str, to: str) -> Iterato
 def flink_jars() -> list[Path]:
     """Flink's Kafka connector; none where it cannot be had, which Flink then says itself."""
     try:
-        return connectors.resolve(FLINK_CONNECTOR, transitive=False)
+        return jars.resolve(FLINK_CONNECTOR, transitive=False)
     except UsageError as error:
         print(f"Flink's Kafka connector: {error}", flush=True)
         return []

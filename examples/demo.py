@@ -33,10 +33,10 @@ import headgate
 from examples.job import FEED as JOB_FEED
 from examples.job import Outcome, run_twice
 from examples.ring import START, Hop, around, decoded
-from headgate.cli import verdict_of
-from headgate.files import Split, read
-from headgate.jobs import counted
-from headgate.session import session
+from headgate.cli.main import verdict_of
+from headgate.cli.split_work import counted
+from headgate.sources.message_files import Split, read
+from headgate.spark.session import session
 
 FEED = Path(__file__).parent / "feed"
 TRUTH = -1

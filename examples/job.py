@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import headgate
-from headgate.files import expand, read, splits
-from headgate.pipeline.load import load_job
+from headgate.config.reader import load_job
 from headgate.pipeline.run import run
 from headgate.pipeline.status import Status
+from headgate.sources.message_files import expand, read, splits
 
 FEED = "canal-json.ticdc.jsonl"
 JOB = Path(__file__).with_name("job.yaml")

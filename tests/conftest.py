@@ -9,7 +9,7 @@ import pytest
 from kafka_broker import Broker
 from s3_server import S3Server
 
-from headgate.errors import UsageError
+from headgate.core.errors import UsageError
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from recorded import lines, unpacked
 from test_cases import FOLDERS, content, settings_of
 
-from headgate.codec import decode_message
-from headgate.encoding import Encoder
-from headgate.event import Event
+from headgate.codec.decoder import decode_message
+from headgate.codec.encoder import Encoder
+from headgate.core.event import Event
+from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import decoder
-from headgate.limits import MAX_MESSAGE_BYTES
 
 VECTORS = Path(__file__).parent / "vectors"
 FORMATS = ("debezium", "debezium-smt")

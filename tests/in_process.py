@@ -11,15 +11,21 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from headgate.encoding import Encoder
+from headgate.codec.encoder import Encoder
+from headgate.config.job import Job
+from headgate.config.reader import load_job
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.job import Job
-from headgate.pipeline.lane import MESSAGE_SCHEMA, WORK_SCHEMA, Knowledge, Tally, passing
-from headgate.pipeline.load import load_job
+from headgate.pipeline.partition_worker import (
+    MESSAGE_SCHEMA,
+    WORK_SCHEMA,
+    Knowledge,
+    Tally,
+    passing,
+)
 from headgate.pipeline.state import State
-from headgate.pipeline.storage import Storage
+from headgate.spark.storage import Storage
 
 
 class Sent(NamedTuple):

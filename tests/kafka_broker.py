@@ -25,8 +25,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headgate import connectors
-from headgate.errors import UsageError
+from headgate.core.errors import UsageError
+from headgate.spark import jars
 
 SERVER = ["org.apache.kafka:kafka_2.13:4.3.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"]
 
@@ -71,7 +71,7 @@ class Broker:
     """A broker on loopback. What it is asked for goes through librdkafka, not Java's client."""
 
     def __init__(self, heap: str = "512m", properties: str = PROPERTIES) -> None:
-        self.classpath = ":".join(map(str, connectors.resolve(SERVER)))
+        self.classpath = ":".join(map(str, jars.resolve(SERVER)))
         self.heap, self.properties = heap, properties
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-kafka-"))
         self.log = self.folder / "broker.log"
@@ -106,7 +106,7 @@ class Broker:
     def java(self, *told: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
         memory = [f"-Xmx{self.heap}", "-XX:+UseSerialGC"]
-        return [str(connectors.java()), *memory, logging, "-cp", self.classpath, *told]
+        return [str(jars.java()), *memory, logging, "-cp", self.classpath, *told]
 
     def format(self, properties: Path) -> None:
         (self.folder / "log4j2.properties").write_text(LOGGING)
@@ -276,7 +276,7 @@ def free_ports(count: int) -> list[int]:
 def connector_settings() -> dict[str, str]:
     """Spark settings with the Kafka connector; without it, outside CI, only Kafka tests fail."""
     try:
-        return connectors.settings("kafka")
+        return jars.settings("kafka")
     except UsageError as error:
         if os.environ.get("CI") == "true":
             raise

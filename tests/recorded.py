@@ -19,8 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from headgate.codec import decode_message
-from headgate.encoding import Encoder
+from headgate.codec.decoder import decode_message
+from headgate.codec.encoder import Encoder
 from headgate.formats import decoder
 
 VECTORS = Path(__file__).parent / "vectors"

@@ -8,7 +8,7 @@ from typing import Any
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
-from headgate.filesystem import file_system
+from headgate.spark.filesystem import file_system
 
 BUCKET = "lake"
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI-not-to-be-shown"

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from in_process import Out, Sent, job_of, run_job
 from messages import canal, maxwell
 
-from headgate.encoding import Encoder
-from headgate.event import Event, Record
-from headgate.pipeline import sources
+from headgate.arrow.headers import ID_HEADER
+from headgate.codec.encoder import Encoder
+from headgate.config.job import Job
+from headgate.core.event import Event, Record
 from headgate.pipeline.balance import Unbalanced
 from headgate.pipeline.engine import Engine, Parts
-from headgate.pipeline.headers import ID_HEADER
-from headgate.pipeline.job import Job
-from headgate.pipeline.lane import DROP, KEEP, Found, LanePass
+from headgate.pipeline.partition_worker import DROP, KEEP, Found, LanePass
 from headgate.pipeline.state import LaneState, State
-from headgate.pipeline.storage import Storage
+from headgate.sources import streams
+from headgate.spark.storage import Storage
 
 TIME = 1_700_000_000_000
 TSO = 449_000_000_000_000_000
@@ -165,7 +165,7 @@ def output(name: str, producer: str, batches: list[list[Sent]]) -> Out:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[str, str, list[Step], list[int]]:
+def histories(draw: st.DrawFn) -> tuple[str, str, list[Step], list[int]]:
     """A job, a producer, what happens, and where its messages are cut."""
     producer = draw(st.sampled_from(list(PRODUCERS)))
     what = ["insert", "update", "delete", "delete", "again", "damage", *ALSO.get(producer, ())]
@@ -174,7 +174,7 @@ def streams(draw: st.DrawFn) -> tuple[str, str, list[Step], list[int]]:
     return draw(st.sampled_from(list(JOBS))), producer, steps, cuts
 
 
-@given(streams())
+@given(histories())
 @example(("deletes left out", "debezium", [("delete", 1)], [1]))
 @example(("a condition", "debezium", [("delete", 1)], [1]))
 @example(("plain", "debezium-smt", [("delete", 1)], [1]))
@@ -210,7 +210,7 @@ def test_a_copy_on_each_partition_is_a_message_of_its_own(
     driver.job, driver.topics, driver.spark_checkpoint = job, [None], Storage(str(tmp_path))
     monkeypatch.setattr(driver, "encoder", lambda sink: Encoder("open-protocol", partition_num=3))
     monkeypatch.setattr(driver, "add_records", lambda parts, records: sent.extend(records))
-    monkeypatch.setattr(sources, "offsets_of", lambda *_: {})
+    monkeypatch.setattr(streams, "offsets_of", lambda *_: {})
     state = State(lanes=[LaneState(("in", 0), watermark=TSO)])
 
     driver.announce(state, 0, [Parts()])

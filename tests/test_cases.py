@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from headgate.codec import decode_message
+from headgate.cli.event_lines import as_dict
+from headgate.codec.decoder import decode_message
+from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import decoder
-from headgate.limits import MAX_MESSAGE_BYTES
-from headgate.render import as_dict
 
 CASES = Path(__file__).parent / "cases"
 FOLDERS = sorted(p.parent for p in CASES.glob("*/*/expect.json"))

@@ -11,8 +11,11 @@ import msgspec
 import pytest
 from in_process import Sent, job_of, run_job
 
-from headgate import schemas
-from headgate.event import Event
+from headgate.codec import schemas
+from headgate.codec.loss_samples import SCHEMA
+from headgate.codec.schemas import LearntTable, Schemas
+from headgate.config.job import Source
+from headgate.core.event import Event
 from headgate.pipeline import catalog
 from headgate.pipeline.catalog import (
     CatalogTooLarge,
@@ -21,12 +24,9 @@ from headgate.pipeline.catalog import (
     read_catalog,
 )
 from headgate.pipeline.engine import with_schema
-from headgate.pipeline.job import Source
-from headgate.pipeline.lane import Found
+from headgate.pipeline.partition_worker import Found
 from headgate.pipeline.state import State, States
-from headgate.pipeline.storage import Storage
-from headgate.schemas import LearntTable, Schemas
-from headgate.specimens import SCHEMA
+from headgate.spark.storage import Storage
 
 SOURCE = Source("kafka", "debezium")
 REPRO = Path(__file__).parent / "repro"

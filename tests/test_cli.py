@@ -16,13 +16,13 @@ import pytest
 from messages import canal, maxwell
 from s3_server import KEY, SECRET, S3Server
 
-import headgate.cli
-from headgate.pipeline.storage import Storage
+import headgate.cli.main
+from headgate.spark.storage import Storage
 
 
 def run(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """The command as a user calls it."""
-    command = [sys.executable, "-m", "headgate.cli", *args]
+    command = [sys.executable, "-m", "headgate", *args]
     return subprocess.run(command, input=stdin, capture_output=True, timeout=180)
 
 
@@ -147,7 +147,7 @@ def test_a_directory_of_every_kind_of_file_goes_through_spark_in_name_order(tmp_
 
 
 def test_a_large_file_is_split_without_losing_or_doubling_a_line(tmp_path: Path) -> None:
-    from headgate.files import Split, read
+    from headgate.sources.message_files import Split, read
 
     path = tmp_path / "lines"
     lines = [b"%d" % i * (i % 7 + 1) for i in range(1, 500)]
@@ -241,7 +241,7 @@ def test_formats_lists_every_format_with_its_dialects_and_options() -> None:
 def test_a_reader_that_stops_early_ends_the_command_quietly(tmp_path: Path) -> None:
     path = tmp_path / "many.jsonl"
     path.write_bytes((canal() + b"\n") * 20_000)
-    command = f"{sys.executable} -m headgate.cli decode {path} | head -1"
+    command = f"{sys.executable} -m headgate decode {path} | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
 
     assert 1 == len(done.stdout.splitlines())
@@ -260,7 +260,7 @@ def test_a_broken_archive_is_named(tmp_path: Path) -> None:
 def test_help_names_every_command() -> None:
     text = run("--help").stdout.decode()
 
-    assert all(name in text for name in headgate.cli.cli.commands)
+    assert all(name in text for name in headgate.cli.main.cli.commands)
 
 
 @pytest.mark.parametrize(

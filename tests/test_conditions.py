@@ -8,9 +8,10 @@ import pytest
 from messages import canal, maxwell
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.errors import UsageError
-from headgate.pipeline import conditions
-from headgate.pipeline.conditions import (
+from headgate.config.job import Filter, Job, Source, Tables
+from headgate.core.errors import UsageError
+from headgate.pipeline import row_filter
+from headgate.pipeline.row_filter import (
     Condition,
     check,
     images_of,
@@ -19,7 +20,6 @@ from headgate.pipeline.conditions import (
     looked_at,
     spark_type,
 )
-from headgate.pipeline.job import Filter, Job, Source, Tables
 
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -172,7 +172,7 @@ def test_what_is_not_refused(where: str) -> None:
 
 def test_a_refusal_names_the_filter() -> None:
     with pytest.raises(UsageError, match=r"filter on 'shop\.\*', where 'a >': .*; write"):
-        conditions.conditions_of(job(Filter("shop.*", where="a >")))
+        row_filter.conditions_of(job(Filter("shop.*", where="a >")))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_types(mysql: str | None, spark: str) -> None:
 
 
 def test_an_old_row_that_was_not_sent_is_not_one_that_is_not_there() -> None:
-    from headgate.event import Event
+    from headgate.core.event import Event
 
     assert ({}, {"a": "1"}) == images_of(Event("row", "update", after={"a": "1"}))
     assert (None, {"a": "1"}) == images_of(Event("row", "snapshot", after={"a": "1"}))
@@ -528,7 +528,7 @@ def test_without_a_schema_only_what_no_types_could_mend_is_refused(spark: SparkS
 def test_spark_tells_of_functions_of_chance_that_are_not_listed(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conditions, "UNREPEATABLE", frozenset())
+    monkeypatch.setattr(row_filter, "UNREPEATABLE", frozenset())
 
     for schema in (None, "CREATE TABLE shop.t (amount INT)"):
         with pytest.raises(UsageError, match="a replay must judge the same"):

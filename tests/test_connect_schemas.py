@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from connect_messages import VECTORS, Written, golden, recorded, written
 
-from headgate.encoding import Encoder
-from headgate.event import ColumnType, Event
+from headgate.codec.encoder import Encoder
+from headgate.core.event import ColumnType, Event
 from headgate.formats import decoder
 
 REPRO = Path(__file__).parent / "repro"

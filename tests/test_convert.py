@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from test_cli import run
 
 import headgate
-from headgate.cluster import write_records
-from headgate.errors import UsageError
-from headgate.files import Split
-from headgate.jobs import converted
+from headgate.cli.on_spark import write_records
+from headgate.cli.split_work import converted
+from headgate.core.errors import UsageError
+from headgate.sources.message_files import Split
 
 SCHEMA = "CREATE TABLE shop.t (id INT PRIMARY KEY, size ENUM('S','M','L'));\n"
 TICDC = (

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from headgate.event import Event
+from headgate.core.event import Event
 from headgate.pipeline.counts import MOST_TABLES, OTHERS
-from headgate.pipeline.lane import Found, Tally
+from headgate.pipeline.partition_worker import Found, Tally
 from headgate.pipeline.state import State
 from headgate.pipeline.status import Status, details, metrics
 

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from headgate.encoding import Encoder
-from headgate.event import Event
+from headgate.codec.encoder import Encoder
+from headgate.codec.loss_samples import DATABASE, SCHEMA, TABLE, TOPIC, specimens
+from headgate.codec.schemas import Schemas
+from headgate.core.event import Event
 from headgate.formats import decoder
-from headgate.schemas import Schemas
-from headgate.specimens import DATABASE, SCHEMA, TABLE, TOPIC, specimens
 
 REPRO = Path(__file__).parent / "repro"
 CREATE = Event("ddl", "create", DATABASE, TABLE, ddl=SCHEMA)

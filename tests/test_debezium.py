@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.codec import decode_message
-from headgate.errors import DecodeError, UsageError
-from headgate.event import Event
+from headgate.cli.event_lines import as_dict
+from headgate.codec.decoder import decode_message
+from headgate.core.errors import DecodeError, UsageError
+from headgate.core.event import Event
+from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import decoder
-from headgate.formats.parts.connect_columns import (
+from headgate.formats._connect.columns import (
     base64_decimal,
     declared,
     for_table,
@@ -26,7 +28,7 @@ from headgate.formats.parts.connect_columns import (
     unsigned,
     url_safe,
 )
-from headgate.formats.parts.connect_times import (
+from headgate.formats._connect.times import (
     MICROS,
     MILLIS,
     NANOS,
@@ -36,9 +38,7 @@ from headgate.formats.parts.connect_times import (
     date_text,
     utc_text,
 )
-from headgate.formats.parts.debezium_auxiliary import statement_op
-from headgate.limits import MAX_MESSAGE_BYTES
-from headgate.render import as_dict
+from headgate.formats.debezium.auxiliary import statement_op
 
 CASES = Path(__file__).parent / "cases" / "debezium"
 SOURCE = {"connector": "mysql", "name": "s", "db": "d", "table": "t", "ts_ms": 1}

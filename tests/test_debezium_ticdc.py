@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from test_cases import CASES, content
 
-from headgate.encoding import Encoder
-from headgate.event import Event
+from headgate.codec.encoder import Encoder
+from headgate.core.event import Event
 from headgate.formats import decoder
-from headgate.pipeline.identity import identity, order
+from headgate.pipeline.dedup import identity, order
 
 
 def case(name: str, **options: str) -> Event:

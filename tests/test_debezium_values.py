@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from headgate.encoding import Encoder
-from headgate.event import Event
+from headgate.codec.encoder import Encoder
+from headgate.codec.schemas import Schemas
+from headgate.core.event import Event
 from headgate.formats import decoder
-from headgate.schemas import Schemas
 
 REPRO = Path(__file__).parent / "repro"
 SCHEMA = "CREATE TABLE live.t_int (id BIGINT PRIMARY KEY, b1 TINYINT(1), bo BOOLEAN)"

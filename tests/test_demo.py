@@ -82,7 +82,7 @@ def test_the_feed_is_made_without_headgate() -> None:
 
 def test_the_command_line_prints_every_file() -> None:
     files = sorted(str(p) for p in FEED.iterdir() if p.suffix in (".jsonl", ".parquet"))
-    command = "from headgate.cli import main; main()"
+    command = "from headgate.cli.main import main; main()"
     ran = subprocess.run(
         [sys.executable, "-c", command, "decode", *files], capture_output=True, check=False
     )

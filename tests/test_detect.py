@@ -10,12 +10,12 @@ import pytest
 from messages import canal, maxwell
 from test_cases import CASES, DETECTABLE, FOLDERS, content, events, settings_of
 
-from headgate.codec import decode_message
-from headgate.event import Event
+from headgate.codec.decoder import decode_message
+from headgate.core.event import Event
+from headgate.core.limits import MAX_MESSAGE_BYTES
+from headgate.core.values import micros
 from headgate.formats import MODULES, decoder
 from headgate.formats.detect import candidates
-from headgate.limits import MAX_MESSAGE_BYTES
-from headgate.values import micros
 
 ENVELOPE = {
     "before": None,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.dispatch import (
+from headgate.codec.partitioning import (
     PRODUCERS,
     RULES,
     DispatchError,
@@ -18,8 +18,8 @@ from headgate.dispatch import (
     partitioner,
     ticdc_hash,
 )
-from headgate.errors import UsageError
-from headgate.event import ColumnType, Event
+from headgate.core.errors import UsageError
+from headgate.core.event import ColumnType, Event
 
 PAIRS = [(producer, rule) for producer, own in PRODUCERS.items() for rule in own.rules]
 

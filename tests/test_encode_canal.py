@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headgate.encoding import Encoder, losses
-from headgate.event import ColumnType, Event, Image, Types
+from headgate.codec.encoder import Encoder, losses
+from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.formats import decoder
 
 CANAL, TICDC, TENCENT = "canal-json:canal", "canal-json:ticdc", "canal-json:tencent"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.encoding import Encoder
-from headgate.errors import UsageError
-from headgate.event import ColumnType, Event, Image, Types
+from headgate.codec.encoder import Encoder
+from headgate.core.errors import UsageError
+from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.formats import decoder
 from tests.messages import canal
 

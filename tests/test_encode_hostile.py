@@ -11,12 +11,12 @@ import pytest
 from test_pairs import SPECS
 from test_reencode import READABLE, content, decoded
 
-from headgate.codec import decode_message
-from headgate.encoding import Encoder, packed
-from headgate.errors import INTERNAL_ERROR
-from headgate.event import ColumnType, Event
+from headgate.codec.decoder import decode_message
+from headgate.codec.encoder import Encoder, packed
+from headgate.core.errors import INTERNAL_ERROR
+from headgate.core.event import ColumnType, Event
+from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import decoder
-from headgate.limits import MAX_MESSAGE_BYTES
 
 TEXTS = [
     "", "x", "-", "1e999999999", "1,\"x\":2", "\n", "\u2028", "0x10", "٣", "1_000", "+5", "007",

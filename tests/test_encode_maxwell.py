@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.encoding import Encoded, Encoder, losses
-from headgate.errors import UsageError
-from headgate.event import ColumnType, Event, Image, Types
+from headgate.codec.encoder import Encoded, Encoder, losses
+from headgate.core.errors import UsageError
+from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.formats import decoder
-from headgate.formats.encoders.common import java_notation
+from headgate.formats.encoding import java_notation
 
 AT = 1_449_786_310_000_000
 INSERT = Event(

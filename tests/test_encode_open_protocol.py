@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.encoding import Encoder, packed
-from headgate.errors import UsageError
-from headgate.event import ColumnType, Event, Image, Types
+from headgate.codec.encoder import Encoder, packed
+from headgate.core.errors import UsageError
+from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.formats import decoder
-from headgate.formats.encoders.open_protocol_ddl import ddl_code
-from headgate.formats.encoders.open_protocol_values import go_quote
-from headgate.formats.parts.open_protocol_columns import go_unquote
+from headgate.formats._ticdc.ddl_codes import ddl_code
+from headgate.formats.open_protocol.decode_columns import go_unquote
+from headgate.formats.open_protocol.encode_values import go_quote
 from tests.messages import canal, maxwell
 
 TSO = 415508878783938562

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from headgate.encoding import Encoder, packed
-from headgate.errors import UsageError
-from headgate.event import ColumnType, Event
+from headgate.codec.encoder import Encoder, packed
+from headgate.core.errors import UsageError
+from headgate.core.event import ColumnType, Event
+from headgate.core.losses import KINDS, NUMBERS, PLACE, PRESENT, SIGN
+from headgate.core.options import build
 from headgate.formats import MODULES, load
-from headgate.loss import KINDS, NUMBERS, PLACE, PRESENT, SIGN
-from headgate.options import build
 
 INT = {"a": ColumnType("int")}
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from test_cases import FOLDERS, content
 
-from headgate.codec import decode_message
+from headgate.codec.decoder import decode_message
+from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import MODULES, decoder
-from headgate.limits import MAX_MESSAGE_BYTES
 
 CANARY = "canary5f1d"
 NUMBER = 8_273_645_192

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from messages import canal
 
-from headgate import files
-from headgate.codec import decode_message
-from headgate.files import Split, is_pretty, read
+from headgate.codec.decoder import decode_message
 from headgate.formats import decoder
+from headgate.sources import message_files
+from headgate.sources.message_files import Split, is_pretty, read
 
 DAMAGED = Path(__file__).with_name("repro") / "damaged-lines.jsonl"
 
@@ -70,8 +70,8 @@ def _is_json(line: bytes) -> bool:
 def test_lines_over_the_limit_are_cut_and_told_by_size_and_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK_BYTES", 64)
-    monkeypatch.setattr(files, "KEPT_BYTES", 50)
+    monkeypatch.setattr(message_files, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(message_files, "KEPT_BYTES", 50)
     long = b"x" * 1_000
     path = tmp_path / "long.jsonl"
     path.write_bytes(b"\n".join([b"a", long, b"b", b"c" * 100, long]))
@@ -86,8 +86,8 @@ def test_lines_over_the_limit_are_cut_and_told_by_size_and_hash(
 def test_parts_of_a_file_have_each_line_once_also_long_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK_BYTES", 16)
-    monkeypatch.setattr(files, "KEPT_BYTES", 10)
+    monkeypatch.setattr(message_files, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(message_files, "KEPT_BYTES", 10)
     lines = [bytes([97 + n]) * size for n, size in enumerate([1, 90, 15, 16, 17, 200, 3, 31, 100])]
     text = b"\n".join(lines)
     path = tmp_path / "lines.jsonl"
@@ -163,7 +163,7 @@ def measured(*arguments: str) -> tuple[int, int, str]:
 
 MEASURED = """
 import atexit, sys
-from headgate.cli import main
+from headgate.cli.main import main
 
 @atexit.register
 def tell():  # getrusage would tell of the parent, too

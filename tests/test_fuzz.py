@@ -16,12 +16,12 @@ import pytest
 from test_cases import FOLDERS, content, settings_of
 from test_pairs import SPECS
 
-from headgate.codec import decode_message
-from headgate.encoding import Encoder
-from headgate.errors import INTERNAL_ERROR
-from headgate.event import Event
+from headgate.codec.decoder import decode_message
+from headgate.codec.encoder import Encoder
+from headgate.core.errors import INTERNAL_ERROR
+from headgate.core.event import Event
+from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import MODULES, decoder
-from headgate.limits import MAX_MESSAGE_BYTES
 
 ROUNDS = int(os.environ.get("HEADGATE_FUZZ", "1000"))
 ODD: list[Any] = [

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from messages import canal
 
-from headgate import errors
-from headgate.arrow import decode_columns
-from headgate.codec import decode_message
-from headgate.encoding import Encoder
-from headgate.event import Event
+from headgate.arrow.events import decode_columns
+from headgate.codec.decoder import decode_message
+from headgate.codec.encoder import Encoder
+from headgate.core import errors
+from headgate.core.event import Event
 from headgate.formats import MODULES, decoder, load
 
 DIGITS = (Path(__file__).parent / "repro" / "digits.jsonl").read_bytes().splitlines()
@@ -67,7 +67,7 @@ def test_a_defect_in_a_decoder_is_an_invalid_event(caplog: pytest.LogCaptureFixt
         assert event.error is not None
         code, said = event.error
         assert ("invalid", "internal-error") == (event.kind, code)
-        assert "KeyError in Headgate itself, at codec.py:" in said
+        assert "KeyError in Headgate itself, at codec/decoder.py:" in said
         assert "secret" not in said
     (record,) = caplog.records  # once, though two messages met it
     assert "secret" not in record.getMessage()

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import UsageError
-from headgate.pipeline.conflicts import check_job
-from headgate.pipeline.job import Ddl, Filter, Route, Tables
-from headgate.pipeline.kafka_options import READING, writing
-from headgate.pipeline.load import job_of, load_job
-from headgate.pipeline.patterns import overlap
-from headgate.pipeline.scalars import duration, share, size
-from headgate.pipeline.sources import kafka_options
-from headgate.pipeline.uris import Given, masked, parse_sink, parse_source
+from headgate.config.conflicts import check_job
+from headgate.config.job import Ddl, Filter, Route, Tables
+from headgate.config.reader import job_of, load_job
+from headgate.config.uris import Given, masked, parse_sink, parse_source
+from headgate.core.errors import UsageError
+from headgate.core.scalars import duration, share, size
+from headgate.kafka.client_options import READING, writing
+from headgate.selection.globs import overlap
+from headgate.sources.streams import kafka_options
 
 CANARY = "c4n4ry+S3cret"
 

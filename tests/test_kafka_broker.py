@@ -14,8 +14,8 @@ from kafka_broker import Broker
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate import connectors
-from headgate.errors import UsageError
+from headgate.core.errors import UsageError
+from headgate.spark import jars
 
 MESSAGES = [
     (b"k1", b'{"a":1}', 0, [("h", b"\x00\xff"), ("h", b"again")]),
@@ -148,36 +148,36 @@ def act(java: Path, then: str) -> None:
 
 def test_jars_are_resolved_once(java: Path) -> None:
     act(java, 'mkdir -p "$out" && touch "$out/b-1.0.jar" "$out/a-2.0.jar"')
-    jars = connectors.resolve(["org.x:a:2.0"])
-    assert [jar.name for jar in jars] == ["a-2.0.jar", "b-1.0.jar"]
-    assert connectors.resolve(["org.x:a:2.0"]) == jars
+    resolved = jars.resolve(["org.x:a:2.0"])
+    assert [jar.name for jar in resolved] == ["a-2.0.jar", "b-1.0.jar"]
+    assert jars.resolve(["org.x:a:2.0"]) == resolved
     assert (java.parent / "calls").read_text() == "called\n"
-    assert [each.name for each in jars[0].parent.parent.iterdir()] == [jars[0].parent.name]
+    assert [each.name for each in resolved[0].parent.parent.iterdir()] == [resolved[0].parent.name]
 
 
 def test_what_cannot_be_resolved_is_said_and_leaves_nothing(java: Path) -> None:
     act(java, "echo '  :: org.x#a;2.0: not found'; exit 1")
     with pytest.raises(UsageError, match=r"org\.x:a:2\.0: not found.*HEADGATE_JARS.*--packages"):
-        connectors.resolve(["org.x:a:2.0"])
+        jars.resolve(["org.x:a:2.0"])
     assert list((java.parent.parent / "cache" / "jars").iterdir()) == []
 
 
 def test_without_java_it_says_so(java: Path) -> None:
     with pytest.raises(UsageError, match="needs a JDK"):
-        connectors.resolve(["org.x:a:2.0"])
+        jars.resolve(["org.x:a:2.0"])
 
 
 def test_jars_of_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_JARS", str(tmp_path))
     with pytest.raises(UsageError, match="there is no jar"):
-        connectors.settings("kafka")
+        jars.settings("kafka")
     (tmp_path / "mine-1.0.jar").touch()
-    assert connectors.settings("kafka") == {"spark.jars": str(tmp_path / "mine-1.0.jar")}
+    assert jars.settings("kafka") == {"spark.jars": str(tmp_path / "mine-1.0.jar")}
 
 
 def test_every_jar_of_a_connector_has_its_checksum() -> None:
-    names = [line.split()[1] for line in connectors.CHECKSUMS.read_text().splitlines()]
-    wanted = [told.split(":") for each in connectors.CONNECTORS.values() for told in each]
+    names = [line.split()[1] for line in jars.CHECKSUMS.read_text().splitlines()]
+    wanted = [told.split(":") for each in jars.CONNECTORS.values() for told in each]
     assert sorted(names) == sorted(f"{name}-{version}.jar" for _, name, version in wanted)
 
 
@@ -187,21 +187,21 @@ def test_a_jar_that_was_changed_or_put_there_is_refused(
     wanted = ("org.x:a:2.0",)
     sums = tmp_path / "sums"
     sums.write_text(f"{sha256(b'good').hexdigest()}  a-2.0.jar\n")
-    monkeypatch.setattr(connectors, "CHECKSUMS", sums)
-    monkeypatch.setattr(connectors, "CONNECTORS", {"x": wanted})
+    monkeypatch.setattr(jars, "CHECKSUMS", sums)
+    monkeypatch.setattr(jars, "CONNECTORS", {"x": wanted})
     act(java, 'mkdir -p "$out" && printf good > "$out/a-2.0.jar"')
-    jar = Path(connectors.settings("x")["spark.jars"])
+    jar = Path(jars.settings("x")["spark.jars"])
     assert "a-2.0.jar" == jar.name
 
     jar.with_name("b-1.0.jar").touch()
     with pytest.raises(UsageError, match=r"b-1\.0\.jar is none of the connector's jars"):
-        connectors.settings("x")
+        jars.settings("x")
     jar.with_name("b-1.0.jar").unlink()
     jar.write_bytes(b"evil")
     with pytest.raises(UsageError, match=r"a-2\.0\.jar has another SHA-256 .*; find out"):
-        connectors.settings("x")
+        jars.settings("x")
 
 
 def test_an_unknown_connector_is_refused() -> None:
     with pytest.raises(UsageError, match="did you mean 'kafka'"):
-        connectors.settings("kafak")
+        jars.settings("kafak")

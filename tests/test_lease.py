@@ -16,12 +16,12 @@ import pytest
 
 from headgate.pipeline.lease import FILE, Lease, LeaseError
 from headgate.pipeline.run import as_lost
-from headgate.pipeline.storage import Storage
+from headgate.spark.storage import Storage
 
 HOLDER = """
 import sys, time
 from headgate.pipeline.lease import Lease
-from headgate.pipeline.storage import Storage
+from headgate.spark.storage import Storage
 with Lease(Storage(sys.argv[1]), renew=0.2, expire=2) as lease:
     print("held", flush=True)
     for line in sys.stdin:

@@ -12,10 +12,10 @@ import pytest
 from in_process import Sent, job_of, run_job
 from test_batch_cuts import TIME, debezium, ticdc
 
-from headgate.errors import UsageError
-from headgate.pipeline import ledger
-from headgate.pipeline.ledger import FOLDER, Ledger, Run
-from headgate.pipeline.storage import Storage
+from headgate.core.errors import UsageError
+from headgate.pipeline import dedup_store
+from headgate.pipeline.dedup_store import FOLDER, Ledger, Run
+from headgate.spark.storage import Storage
 
 DAY = 86_400.0
 DAY_MICROS = 86_400_000_000
@@ -25,7 +25,7 @@ DAY_MICROS = 86_400_000_000
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The time of day in microseconds, to be set."""
     now = [TIME * 1_000]
-    monkeypatch.setattr(ledger.time, "time_ns", lambda: now[0] * 1_000)
+    monkeypatch.setattr(dedup_store.time, "time_ns", lambda: now[0] * 1_000)
     return now
 
 
@@ -88,7 +88,7 @@ def test_what_is_old_is_forgotten_with_its_files(tmp_path: Path, clock: list[int
 def test_too_many_are_forgotten_from_the_oldest_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "MOST_IDS", 800)
+    monkeypatch.setattr(dedup_store, "MOST_IDS", 800)
     store, runs = Storage(str(tmp_path)), ()
     for n in range(30):
         runs = applied(store, runs, range(50 * n, 50 * n + 50), n)

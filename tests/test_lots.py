@@ -12,9 +12,9 @@ from messages import canal
 from pyspark.sql import DataFrame, SparkSession
 from test_run_kafka import once, uri
 
-from headgate.pipeline import lots
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.lane import Knowledge
+from headgate.pipeline.partition_worker import Knowledge
+from headgate.spark import arrow_batching
 
 
 def test_a_long_message_comes_without_its_contents(spark: SparkSession) -> None:
@@ -25,7 +25,7 @@ def test_a_long_message_comes_without_its_contents(spark: SparkSession) -> None:
         (None, b"v" * 101, None, 1, 8),
     ]
     columns = "key binary, value binary, headers string, partition int, offset long"
-    found = lots.shortened(spark.createDataFrame(rows, columns), 100).collect()
+    found = arrow_batching.shortened(spark.createDataFrame(rows, columns), 100).collect()
     empty = (None, None, None)
     assert [rows[0], (*empty, 0, None), rows[2], (*empty, 1, None)] == list(map(tuple, found))
 
@@ -43,29 +43,31 @@ def test_the_share_of_a_message_is_what_the_limits_leave(
     spark: SparkSession, size: str | None, rows: str, expected: int
 ) -> None:
     """Without a limit of rows there is none: they must be measured."""
-    before = {name: spark.conf.get(name) for name in (lots.MOST_ROWS, lots.MOST_BYTES)}
-    spark.conf.unset(lots.MOST_BYTES)
+    before = {
+        name: spark.conf.get(name) for name in (arrow_batching.MOST_ROWS, arrow_batching.MOST_BYTES)
+    }
+    spark.conf.unset(arrow_batching.MOST_BYTES)
     if size is not None:
-        spark.conf.set(lots.MOST_BYTES, size)
-    spark.conf.set(lots.MOST_ROWS, rows)
+        spark.conf.set(arrow_batching.MOST_BYTES, size)
+    spark.conf.set(arrow_batching.MOST_ROWS, rows)
     try:
-        assert expected == lots.share(spark)
+        assert expected == arrow_batching.share(spark)
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
 
 
 def failing(spark: SparkSession) -> None:
-    with lots.unmeasured(spark):
-        assert lots.UNMEASURED == spark.conf.get(lots.MOST_BYTES)
+    with arrow_batching.unmeasured(spark):
+        assert arrow_batching.UNMEASURED == spark.conf.get(arrow_batching.MOST_BYTES)
         _ = 1 // 0
 
 
 def test_spark_measures_again_whatever_happens(spark: SparkSession) -> None:
-    before = spark.conf.get(lots.MOST_BYTES)
+    before = spark.conf.get(arrow_batching.MOST_BYTES)
     with pytest.raises(ZeroDivisionError):
         failing(spark)
-    assert before == spark.conf.get(lots.MOST_BYTES)
+    assert before == spark.conf.get(arrow_batching.MOST_BYTES)
 
 
 def test_long_messages_among_short_ones_arrive_in_order(

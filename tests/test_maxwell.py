@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.errors import DecodeError, UsageError
-from headgate.event import Event
-from headgate.formats import decoder, maxwell
-from headgate.strict_json import Number
+from headgate.core.errors import DecodeError, UsageError
+from headgate.core.event import Event
+from headgate.core.json import Number
+from headgate.formats import decoder
+from headgate.formats.maxwell import decode as maxwell
 
 CASES = Path(__file__).parent / "cases" / "maxwell"
 ENVELOPE: dict[str, Any] = {

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import DecodeError
-from headgate.event import Event
-from headgate.formats import Sniffed, decoder, load
-from headgate.formats.parts import oms_values as oms
-from headgate.strict_json import Number, members
+from headgate.core.errors import DecodeError
+from headgate.core.event import Event
+from headgate.core.json import Number, members
+from headgate.formats import decoder, load
+from headgate.formats._oms import decode_values as oms
+from headgate.formats.base import Sniffed
 
 CASES = Path(__file__).parent / "cases"
 FORMATS = ("oms-default", "dataworks", "shareplex")

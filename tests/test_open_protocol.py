@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import DecodeError
-from headgate.event import Event
-from headgate.formats import Sniffed, decoder
-from headgate.formats.open_protocol import MAX_PLANS, recognises
-from headgate.formats.parts.open_protocol_columns import go_unquote
-from headgate.formats.parts.open_protocol_frames import VERSION, frames
+from headgate.core.errors import DecodeError
+from headgate.core.event import Event
+from headgate.formats import decoder
+from headgate.formats.base import Sniffed
+from headgate.formats.open_protocol.decode import MAX_PLANS, recognises
+from headgate.formats.open_protocol.decode_columns import go_unquote
+from headgate.formats.open_protocol.frames import VERSION, frames
 
 CASES = Path(__file__).parent / "cases" / "open-protocol"
 decode = decoder("open-protocol")
@@ -140,7 +141,7 @@ class TestHostileFrames:
         assert time.perf_counter() - start < 0.5
 
     def test_too_many_events(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("headgate.formats.parts.open_protocol_frames.MAX_EVENTS_PER_MESSAGE", 3)
+        monkeypatch.setattr("headgate.formats.open_protocol.frames.MAX_EVENTS_PER_MESSAGE", 3)
 
         assert len(decode(key(*[RESOLVED_KEY] * 3), bytes(24), None)) == 3
         assert code_of(lambda: decode(key(*[RESOLVED_KEY] * 4), bytes(32), None)) == "too-large"

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.pipeline import packs
-from headgate.pipeline.headers import ID_HEADER, to_text
-from headgate.pipeline.packs import FLAT_SCHEMA, PACK_SCHEMA, flat_rows, unpacked
+from headgate.arrow.headers import ID_HEADER, to_text
+from headgate.spark import row_packing
+from headgate.spark.row_packing import FLAT_SCHEMA, PACK_SCHEMA, flat_rows, unpacked
 
 Flat = dict[str, Any]
 
@@ -34,7 +34,7 @@ def batch(flat: list[Flat]) -> pa.RecordBatch:
 
 
 def packed(flat: pa.RecordBatch) -> pa.RecordBatch:
-    columns = packs.packs(0, 0, flat)
+    columns = row_packing.packs(0, 0, flat)
     rows = len(columns["sink"])
     arrays = [columns.get(f.name, pa.nulls(rows, f.type)) for f in PACK_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=PACK_SCHEMA)
@@ -55,11 +55,11 @@ def expected(flat: Flat) -> Flat:
     return {**{n: flat[n] for n in ("key", "value", "partition", "topic")}, "headers": headers}
 
 
-@pytest.mark.parametrize("size", [1, 1_000, packs.PACK_BYTES])
+@pytest.mark.parametrize("size", [1, 1_000, row_packing.PACK_BYTES])
 def test_messages_come_out_as_they_went_in(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(packs, "PACK_BYTES", size)
+    monkeypatch.setattr(row_packing, "PACK_BYTES", size)
     rng = Random(size)
     lists = [[message(n, rng) for n in range(count)] for count in (1, 2, 100, 300)]
     found = taken_apart(spark, [packed(batch(flat)) for flat in lists], True)
@@ -90,5 +90,5 @@ def test_a_pack_holds_no_more_than_it_should() -> None:
     ]
     sizes = [len(each) for each in packed(batch(flat)).column("value_bytes").to_pylist()]
     assert 2_000_000 == sum(sizes)
-    assert max(sizes) <= packs.PACK_BYTES + 1_000
-    assert len(sizes) <= 2_000_000 // packs.PACK_BYTES + 1
+    assert max(sizes) <= row_packing.PACK_BYTES + 1_000
+    assert len(sizes) <= 2_000_000 // row_packing.PACK_BYTES + 1

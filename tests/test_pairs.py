@@ -17,16 +17,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.codec import decode_message
-from headgate.encoding import Encoder, losses, packed, target
-from headgate.event import Event, Image
+from headgate.codec.decoder import decode_message
+from headgate.codec.encoder import Encoder, losses, packed, target
+from headgate.codec.loss_samples import DATABASE, POSITION, SCHEMA, TABLE, TOPIC, specimens
+from headgate.codec.schemas import Schemas
+from headgate.core.event import Event, Image
+from headgate.core.limits import MAX_MESSAGE_BYTES
+from headgate.core.losses import HINTS, IMPLIED, KINDS, PLACE, kind_of
+from headgate.core.mysql_types import parse_type
+from headgate.core.options import build
 from headgate.formats import MODULES, decoder, load
-from headgate.limits import MAX_MESSAGE_BYTES
-from headgate.loss import HINTS, IMPLIED, KINDS, PLACE, kind_of
-from headgate.mysql_types import parse_type
-from headgate.options import build
-from headgate.schemas import Schemas
-from headgate.specimens import DATABASE, POSITION, SCHEMA, TABLE, TOPIC, specimens
 
 SPECS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
 OPTIONS: dict[str, Mapping[str, Any]] = {

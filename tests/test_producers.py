@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from messages import canal, maxwell
 
-from headgate.encoding import Encoder
-from headgate.event import Event
+from headgate.codec.encoder import Encoder
+from headgate.codec.schemas import Schemas
+from headgate.core.event import Event
 from headgate.formats import decoder
-from headgate.schemas import Schemas
 
 REPRO = Path(__file__).parent / "repro"
 

@@ -31,7 +31,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_a_formats_page_names_its_dialects_and_options(name: str) -> None:
     import dataclasses
 
-    from headgate.options import CommonOptions, EncodeOptions, names, spelled
+    from headgate.core.options import CommonOptions, EncodeOptions, names, spelled
 
     page = (ROOT / "docs" / "formats" / f"{name}.md").read_text()
     format = load(name)
@@ -46,7 +46,7 @@ def test_a_formats_page_names_its_dialects_and_options(name: str) -> None:
 
 
 def test_losses_in_the_docs_are_those_in_the_code() -> None:
-    from headgate.loss import SENTENCES
+    from headgate.core.losses import SENTENCES
 
     page = (ROOT / "docs" / "convert.md").read_text()
 

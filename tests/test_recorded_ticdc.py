@@ -22,7 +22,7 @@ from recorded_ticdc import (
     truth,
 )
 
-from headgate.encoding import Encoder, packed
+from headgate.codec.encoder import Encoder, packed
 from headgate.formats import decoder
 
 CASES = [

@@ -16,20 +16,20 @@ import pyarrow.parquet as pq
 import pytest
 from messages import canal, maxwell
 
-from headgate import values
-from headgate.arrow import cuts, decode_batches
-from headgate.codec import decode_message
-from headgate.errors import UsageError
-from headgate.event import Event
-from headgate.files import Split, read, splits
+from headgate.arrow.events import cuts, decode_batches
+from headgate.arrow.typed_rows import TIME, cast
+from headgate.cli.event_lines import line
+from headgate.cli.split_work import printed
+from headgate.codec.decoder import decode_message
+from headgate.core import values
+from headgate.core.cache import Memo
+from headgate.core.errors import UsageError
+from headgate.core.event import Event
+from headgate.core.limits import CACHED_BYTES, CACHED_KEY_BYTES, MAX_MESSAGE_BYTES
 from headgate.formats import decoder
-from headgate.formats.parts.connect_columns import decimal_digits
-from headgate.formats.parts.debezium_auxiliary import statement_op
-from headgate.jobs import printed
-from headgate.limits import CACHED_BYTES, CACHED_KEY_BYTES, MAX_MESSAGE_BYTES
-from headgate.memo import Memo
-from headgate.render import line
-from headgate.typed import TIME, cast
+from headgate.formats._connect.columns import decimal_digits
+from headgate.formats.debezium.auxiliary import statement_op
+from headgate.sources.message_files import Split, read, splits
 
 
 def events(spec: str, value: bytes | None, key: bytes | None = None, **options: Any) -> list[Event]:
@@ -184,7 +184,7 @@ def test_a_message_of_many_rows_is_not_copied_for_each() -> None:
 def test_rows_that_share_a_long_statement_are_cut_into_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.arrow.EXPANDED_BYTES", 10_000_000)
+    monkeypatch.setattr("headgate.arrow.events.EXPANDED_BYTES", 10_000_000)
     message = canal(sql="s" * 10_000, data=[{"id": str(i)} for i in range(1_000)])
     batch = pa.RecordBatch.from_pydict({"value": [message]})
     sizes = [b.num_rows for b in decode_batches([batch], decoder("auto"), MAX_MESSAGE_BYTES)]
@@ -267,7 +267,7 @@ def test_a_parquet_column_that_does_not_fit_is_named(
 
 
 def test_spark_rows_keep_their_time_in_any_zone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from headgate.cluster import batches_of
+    from headgate.cli.on_spark import batches_of
 
     monkeypatch.setenv("TZ", "Asia/Shanghai")
     time.tzset()
@@ -282,7 +282,7 @@ def test_spark_rows_keep_their_time_in_any_zone(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_file_without_messages_is_not_left_out() -> None:
-    from headgate.cluster import by_file
+    from headgate.cli.on_spark import by_file
 
     files = ["empty", "a", "a", "none"]
     parts = [(i, Split(file)) for i, file in enumerate(files)]
@@ -298,12 +298,12 @@ def test_a_file_without_messages_is_not_left_out() -> None:
 def test_a_worker_that_stops_midway_is_a_usage_error() -> None:
     from pyspark.errors import PythonException
 
-    from headgate.cluster import by_file, local_rows
+    from headgate.cli.on_spark import by_file, local_rows
 
     class Broken:
         def toLocalIterator(self, prefetchPartitions: bool) -> Any:
             yield {"split": 0, "n": 1}
-            raise PythonException("…\nheadgate.errors.UsageError: x.gz is not whole gzip")
+            raise PythonException("…\nheadgate.core.errors.UsageError: x.gz is not whole gzip")
 
     files, schema = ["x.gz"], pa.schema([("n", pa.int64())])
     rows = local_rows(Broken())  # type: ignore[arg-type]
@@ -320,7 +320,7 @@ def command(*arguments: str) -> tuple[int, str]:
     import subprocess
     import sys
 
-    code = "from headgate.cli import main; main()"
+    code = "from headgate.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, timeout=60, check=False
     )

@@ -14,19 +14,19 @@ import pytest
 from messages import canal, maxwell
 from pyspark.sql import SparkSession
 
-from headgate.errors import UsageError
-from headgate.event import Event
-from headgate.files import expand, read, splits
+from headgate.arrow.headers import ID_HEADER
+from headgate.config.reader import load_job
+from headgate.core.errors import UsageError
+from headgate.core.event import Event
+from headgate.core.limits import BATCH_BYTES
 from headgate.formats import decoder
-from headgate.limits import BATCH_BYTES
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import TooManyInvalid
-from headgate.pipeline.headers import ID_HEADER
-from headgate.pipeline.lane import parts
-from headgate.pipeline.load import load_job
+from headgate.pipeline.partition_worker import parts
 from headgate.pipeline.run import run
 from headgate.pipeline.status import Status
 from headgate.pipeline.status import read as read_status
+from headgate.sources.message_files import expand, read, splits
 
 TSO = 449_000_000_000_000_000
 

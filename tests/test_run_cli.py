@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 from messages import canal
 from pyspark.sql import SparkSession
 
-from headgate.cli import cli
-from headgate.errors import UsageError
+from headgate.cli.main import cli
+from headgate.core.errors import UsageError
 
 SECRET = "canary-5f1d"
 

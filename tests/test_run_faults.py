@@ -17,17 +17,17 @@ from pyspark.sql import DataFrame, SparkSession
 from test_run import Bench
 from test_run_kafka import once, uri, wait_for
 
-from headgate.errors import SpliceError, UsageError
+from headgate.config.reader import job_of
+from headgate.core.errors import SpliceError, UsageError
 from headgate.pipeline import engine as engine_module
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.lane import Tally
 from headgate.pipeline.lease import Lease, LeaseError
-from headgate.pipeline.load import job_of
+from headgate.pipeline.partition_worker import Tally
 from headgate.pipeline.run import Lag
-from headgate.pipeline.sinks import Batch, FileWriter
-from headgate.pipeline.sources import Range
 from headgate.pipeline.status import read as read_status
-from headgate.pipeline.storage import Storage
+from headgate.sinks.writers import Batch, FileWriter
+from headgate.sources.streams import Range
+from headgate.spark.storage import Storage
 
 
 def row(n: int) -> bytes:

@@ -16,19 +16,19 @@ from messages import canal
 from pyspark.sql import SparkSession
 from test_run import TSO, ddl, ticdc, watermark
 
-from headgate.codec import decode_message
-from headgate.errors import UsageError
-from headgate.event import Event
-from headgate.files import Split, expand, read
+from headgate.arrow.headers import ID_HEADER
+from headgate.codec.decoder import decode_message
+from headgate.config.reader import job_of, load_job
+from headgate.core.errors import UsageError
+from headgate.core.event import Event
 from headgate.formats import MODULES, decoder, load
 from headgate.pipeline.check import checked, described
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.headers import ID_HEADER
-from headgate.pipeline.load import job_of, load_job
 from headgate.pipeline.run import Lag, run
 from headgate.pipeline.status import Status
 from headgate.pipeline.status import read as read_status
+from headgate.sources.message_files import Split, expand, read
 
 FEED = Path(__file__).parent.parent / "examples" / "feed"
 TYPED = {"debezium:oms": {"schemas_enable": "true"}}

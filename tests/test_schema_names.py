@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from headgate.encoding import Encoder, packed
-from headgate.event import Event
+from headgate.arrow.typed_rows import changes
+from headgate.codec.encoder import Encoder, packed
+from headgate.codec.schemas import Schemas
+from headgate.config.job import Ddl, Filter, Route, Tables
+from headgate.config.reader import load_job
+from headgate.core.event import Event
 from headgate.formats import MODULES, decoder, load
-from headgate.pipeline.identity import identity
-from headgate.pipeline.job import Ddl, Filter, Route, Tables
-from headgate.pipeline.lane import table_name
-from headgate.pipeline.load import load_job
-from headgate.pipeline.selection import Selection, _Rules
-from headgate.schemas import Schemas
-from headgate.spark import table_of
-from headgate.typed import changes
+from headgate.pipeline.dedup import identity
+from headgate.pipeline.partition_worker import table_name
+from headgate.selection.tables import Selection, _Rules
+from headgate.spark.api import table_of
 
 ALL = Tables()
 COLUMNS = "shop.public.orders.d DATE"
@@ -152,7 +152,7 @@ def test_vitess_has_keyspaces() -> None:
 
 @pytest.mark.parametrize("format", ["auto", "debezium", "debezium-smt"])
 def test_mongodb_is_refused_by_its_name(format: str) -> None:
-    from headgate.codec import decode_message
+    from headgate.codec.decoder import decode_message
 
     decode = decoder(format)
     for line in lines("dbz-mongo"):

@@ -8,11 +8,11 @@ from time import process_time
 
 import pytest
 
-from headgate import schemas
-from headgate.errors import UsageError
-from headgate.event import ColumnType, Event
-from headgate.schemas import Column, Schemas, Table, handle_key
-from headgate.values import labels
+from headgate.codec import schemas
+from headgate.codec.schemas import Column, Schemas, Table, handle_key
+from headgate.core.errors import UsageError
+from headgate.core.event import ColumnType, Event
+from headgate.core.values import labels
 
 
 def made(columns: str, options: str = "") -> Table:
@@ -747,7 +747,7 @@ def test_plans_are_bounded(monkeypatch):
 
 def test_sqlglot_is_imported_only_for_sql():
     code = (
-        "import sys, headgate.schemas as s; s.Schemas(); assert 'sqlglot' not in sys.modules;"
+        "import sys, headgate.codec.schemas as s; s.Schemas(); assert 'sqlglot' not in sys.modules;"
         "s.Schemas('CREATE TABLE t (a INT)'); assert 'sqlglot' in sys.modules"
     )
     assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.event import ColumnType, Event
-from headgate.pipeline.ddl_names import renamed
-from headgate.pipeline.job import Ddl, Filter, Route, Tables
-from headgate.pipeline.load import job_of
-from headgate.pipeline.patterns import split_regex
-from headgate.pipeline.routes import safe
-from headgate.pipeline.selection import Selection, SelectionError
+from headgate.config.job import Ddl, Filter, Route, Tables
+from headgate.config.reader import job_of
+from headgate.core.event import ColumnType, Event
+from headgate.schema.ddl_names import renamed
+from headgate.selection.globs import split_regex
+from headgate.selection.routes import safe
+from headgate.selection.tables import Selection, SelectionError
 
 ALL, ANY_DDL = Tables(), Ddl()
 

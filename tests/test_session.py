@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate import session
-from headgate.daemon import print_exc
+from headgate.spark import session
+from headgate.spark.daemon import print_exc
 
 PROGRAM = """
 import os
-from headgate.session import session
+from headgate.spark.session import session
 
 def told(batches):
     import pyarrow as pa

@@ -12,10 +12,16 @@ import pyarrow as pa
 import pytest
 from messages import canal, maxwell
 
-from headgate.pipeline.job import Job
-from headgate.pipeline.lane import MESSAGE_SCHEMA, WORK_SCHEMA, Knowledge, Tally, passing
-from headgate.pipeline.load import load_job
-from headgate.splice import convert, splicer
+from headgate.config.job import Job
+from headgate.config.reader import load_job
+from headgate.fastpath import convert, splicer
+from headgate.pipeline.partition_worker import (
+    MESSAGE_SCHEMA,
+    WORK_SCHEMA,
+    Knowledge,
+    Tally,
+    passing,
+)
 
 TIME = 1_700_000_000_000
 

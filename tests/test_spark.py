@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import headgate
-from headgate.arrow import EVENT_SCHEMA
-from headgate.errors import UsageError
+from headgate.arrow.events import EVENT_SCHEMA
+from headgate.core.errors import UsageError
 
 ORDERS = "id BIGINT, amount DECIMAL(12,2), note STRING"
 

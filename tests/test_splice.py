@@ -16,17 +16,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.arrow import decode_columns
-from headgate.cli import main
-from headgate.encoding import Encoder
-from headgate.errors import SpliceError
-from headgate.event import ColumnType, Event
+from headgate.arrow.events import decode_columns
+from headgate.arrow.records import record_batch
+from headgate.cli.main import main
+from headgate.codec.encoder import Encoder
+from headgate.core.errors import SpliceError
+from headgate.core.event import ColumnType, Event
+from headgate.core.limits import MAX_MESSAGE_BYTES
+from headgate.fastpath import convert, kernel, splicer, values
+from headgate.fastpath.convert import Converter
+from headgate.fastpath.templates import Learner, leaves_of, pairs_of
 from headgate.formats import decoder
-from headgate.limits import MAX_MESSAGE_BYTES
-from headgate.records import record_batch
-from headgate.splice import convert, kernel, splicer, values
-from headgate.splice.convert import Converter
-from headgate.splice.templates import Learner, leaves_of, pairs_of
 
 TOPIC = "prefix.shop.orders"
 Message = tuple["bytes | None", "bytes | None"]

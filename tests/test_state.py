@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from headgate.errors import UsageError
-from headgate.pipeline import sources, status
+from headgate.core.errors import UsageError
+from headgate.pipeline import status
 from headgate.pipeline.dead_letters import Store
-from headgate.pipeline.sinks import BATCH, Batch, FileWriter, Owner, Written
 from headgate.pipeline.state import State, States
-from headgate.pipeline.state_files import write_state
-from headgate.pipeline.storage import Storage
+from headgate.sinks.writers import BATCH, Batch, FileWriter, Owner, Written
+from headgate.sources import streams
+from headgate.spark.state_files import write_state
+from headgate.spark.storage import Storage
 
 
 def states(root: Path) -> States:
@@ -89,14 +90,14 @@ def test_a_damaged_file_of_sparks_is_named(name: str, tmp_path: Path) -> None:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
     checkpoint = Storage(str(tmp_path))
-    sources.look_at_progress(checkpoint)
-    assert {("cdc", 0): 5, ("cdc", 1): 7} == sources.offsets_of(checkpoint, 3)
-    assert {} == sources.offsets_of(checkpoint, 4)
+    streams.look_at_progress(checkpoint)
+    assert {("cdc", 0): 5, ("cdc", 1): 7} == streams.offsets_of(checkpoint, 3)
+    assert {} == streams.offsets_of(checkpoint, 4)
 
     for wrong in ("", good[name][:-4]):
         (tmp_path / name).write_text(wrong)
         with pytest.raises(UsageError, match=f"{name} is damaged; restore the checkpoint"):
-            sources.look_at_progress(checkpoint)
+            streams.look_at_progress(checkpoint)
 
 
 def test_what_a_batch_holds_of_its_source(tmp_path: Path) -> None:
@@ -105,17 +106,17 @@ def test_what_a_batch_holds_of_its_source(tmp_path: Path) -> None:
         (tmp_path / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{ends}\n-")
     checkpoint = Storage(str(tmp_path))
 
-    first, second = (sources.range_of(checkpoint, n, []) for n in range(2))
+    first, second = (streams.range_of(checkpoint, n, []) for n in range(2))
 
     assert {"cdc": {"0": (None, 5), "1": (None, 7)}} == first.offsets
     assert {"cdc": {"0": (5, 9)}} == second.offsets
-    one, other = (sources.range_of(checkpoint, 2, [("a", t)]).files for t in ("1", "2"))
+    one, other = (streams.range_of(checkpoint, 2, [("a", t)]).files for t in ("1", "2"))
     assert one != other
 
 
 def test_a_target_refuses_batches_of_other_messages(tmp_path: Path) -> None:
     def batch(number: int, end: int) -> Batch:
-        return Batch(number, sources.Range({"cdc": {"0": (1, end)}}), lambda: None)
+        return Batch(number, streams.Range({"cdc": {"0": (1, end)}}), lambda: None)
 
     target = FileWriter(Storage(str(tmp_path)), Owner("a", "b"), lines=False)
     assert not target.is_written(batch(3, 5))

@@ -14,16 +14,16 @@ import pytest
 from pyspark.sql import SparkSession
 from s3_server import KEY, SECRET, S3Server
 
-from headgate.cluster import write_events
-from headgate.errors import StorageError, UsageError
-from headgate.files import Split, expand, read, splits
-from headgate.filesystem import for_workers
-from headgate.pipeline.sinks import Batch, FileWriter, Owner
-from headgate.pipeline.sources import Range
+from headgate.cli.on_spark import write_events
+from headgate.core.errors import StorageError, UsageError
 from headgate.pipeline.state import State
 from headgate.pipeline.status import SAVE_SECONDS, Reporter
 from headgate.pipeline.status import read as read_status
-from headgate.pipeline.storage import Storage
+from headgate.sinks.writers import Batch, FileWriter, Owner
+from headgate.sources.message_files import Split, expand, read, splits
+from headgate.sources.streams import Range
+from headgate.spark.filesystem import for_workers
+from headgate.spark.storage import Storage
 
 
 @pytest.fixture(params=["path", "file", "s3a"])
@@ -196,7 +196,7 @@ def test_files_of_a_source_are_read_from_an_object_store(
         expand(["s3a://lake/none"], s3.settings)
     (parquet,) = read(Split(files[0]), settings=s3.settings)
     assert parquet.to_pylist() == [{"value": b"x", "offset": 7}]
-    monkeypatch.setattr("headgate.files.LEAST_SPLIT", 20_000)
+    monkeypatch.setattr("headgate.sources.message_files.LEAST_SPLIT", 20_000)
     parts = splits(files[1], most=20_000, settings=s3.settings)
     assert len(parts) > 2
     found = [

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.encoding import Encoder
-from headgate.errors import UsageError
-from headgate.event import Event
+from headgate.codec.encoder import Encoder
+from headgate.core.errors import UsageError
+from headgate.core.event import Event
 from headgate.formats import decoder
 from headgate.formats.detect import candidates
-from headgate.pipeline.identity import identity
+from headgate.pipeline.dedup import identity
 
 RECORDED = (Path(__file__).parent / "repro" / "ticdc-maxwell.jsonl").read_bytes().splitlines()
 VERSION = bytes(7) + b"\x01"
@@ -50,7 +50,7 @@ def test_its_key_is_not_open_protocols() -> None:
 
 
 def test_one_broken_object_makes_the_message_invalid() -> None:
-    from headgate.codec import decode_message
+    from headgate.codec.decoder import decode_message
 
     found = decode_message(decoder("auto"), VERSION, row(data={"id": 1}) + b"{", None, 1 << 20)
 

@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from in_process import Sent, job_of, run_job
 
-from headgate.arrow import decode_columns, to_batch
-from headgate.encoding import Encoder
-from headgate.event import Event
-from headgate.files import splits
+from headgate.arrow.events import decode_columns, to_batch
+from headgate.arrow.records import encode_events, events_of
+from headgate.cli.split_work import converted
+from headgate.codec.encoder import Encoder
+from headgate.core.event import Event
 from headgate.formats import decoder
-from headgate.jobs import converted
-from headgate.pipeline.lane import Tally
+from headgate.pipeline.partition_worker import Tally
 from headgate.pipeline.state import State
 from headgate.pipeline.tombstones import Deleted
-from headgate.records import encode_events, events_of
+from headgate.sources.message_files import splits
 
 REPRO = Path(__file__).parent / "repro"
 NO_TOPIC = "kafka://127.0.0.1:9?partition-num=3&protocol=debezium"

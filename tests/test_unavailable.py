@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headgate.encoding import Encoder
-from headgate.event import Event
+from headgate.codec.encoder import Encoder
+from headgate.core.event import Event
 from headgate.formats import MODULES, decoder, load
 
 TEXT = "__debezium_unavailable_value"

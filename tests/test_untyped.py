@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headgate.encoding import Encoder
-from headgate.event import Event
+from headgate.codec.encoder import Encoder
+from headgate.core.event import Event
 from headgate.formats import decoder
 
 FILE = Path(__file__).parent / "repro" / "dbz-mysql-noschema.jsonl"
@@ -67,7 +67,7 @@ def test_convert_says_it_without_being_asked(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
-        "headgate.cli",
+        "headgate",
         "convert",
         str(FILE),
         out,

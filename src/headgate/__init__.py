@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headgate.errors import DecodeError, HeadgateError, UsageError
-from headgate.event import ColumnType, Event
+from headgate.core.errors import DecodeError, HeadgateError, UsageError
+from headgate.core.event import ColumnType, Event
 
 if TYPE_CHECKING:
-    from headgate.encoding import losses
-    from headgate.spark import dead_letters, decode, decoder, encode, encoder, rows
+    from headgate.codec.encoder import losses
+    from headgate.spark.api import dead_letters, decode, decoder, encode, encoder, rows
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,11 +36,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Spark is imported when it is first needed: codecs and the command line start without it.
     if name == "losses":
-        from headgate.encoding import losses
+        from headgate.codec.encoder import losses
 
         return losses
     if name in ("dead_letters", "decode", "decoder", "encode", "encoder", "rows"):
-        from headgate import spark
+        from headgate.spark import api as spark
 
         return getattr(spark, name)
     raise AttributeError(f"module 'headgate' has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """`python -m headgate`, and the file to give to spark-submit."""
 
-from headgate.cli import main
+from headgate.cli.main import main
 
 if __name__ == "__main__":
     main()

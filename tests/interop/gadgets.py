@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from headgate.event import ColumnType, Event
+from headgate.core.event import ColumnType, Event
 
 Texts = dict[str, str | None]
 

@@ -12,13 +12,13 @@ import pytest
 
 from bench.flink import Flink
 from examples.shop import ADDED, SCHEMA, TABLES, canonical, tell
-from headgate.codec import decode_message
-from headgate.event import Event
-from headgate.files import Split
-from headgate.files import read as batches
+from headgate.cli.split_work import messages
+from headgate.codec.decoder import decode_message
+from headgate.core.event import Event
+from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import decoder
-from headgate.jobs import messages
-from headgate.limits import MAX_MESSAGE_BYTES
+from headgate.sources.message_files import Split
+from headgate.sources.message_files import read as batches
 from tests.interop.gadgets import Reading, expected
 from tests.interop.test_flink import TARGETS, Target, differences, read, write
 

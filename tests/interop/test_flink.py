@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bench.flink import Flink
-from headgate.encoding import Encoder, packed
-from headgate.event import Event
+from headgate.codec.encoder import Encoder, packed
+from headgate.core.event import Event
 from tests.interop.gadgets import (
     CANAL,
     DEBEZIUM,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from connect_messages import SETTINGS, VECTORS, Written, golden, recorded
 
-from headgate.connectors import resolve
-from headgate.errors import UsageError
+from headgate.core.errors import UsageError
+from headgate.spark.jars import resolve
 
 CONVERTER = "org.apache.kafka:connect-json:3.9.1"
 NUMERIC = "'decimal_format': 'numeric'"

@@ -14,7 +14,7 @@ import pytest
 from messages import canal
 from s3_server import KEY, SECRET, S3Server
 
-from headgate.pipeline.storage import Storage
+from headgate.spark.storage import Storage
 
 LAKE = "s3a://lake/shop"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from kafka_broker import Broker
 
-from headgate.files import expand, read, splits
+from headgate.sources.message_files import expand, read, splits
 
 
 class Job:

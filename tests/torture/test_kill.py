@@ -12,8 +12,8 @@ from typing import Any
 from kafka_broker import Broker, Message
 from test_run import TSO, ticdc
 
+from headgate.arrow.headers import ID_HEADER
 from headgate.formats import decoder
-from headgate.pipeline.headers import ID_HEADER
 from torture.jobs import Job, family, send
 
 KILLS = int(os.environ.get("HEADGATE_KILLS", "20"))

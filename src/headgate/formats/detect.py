@@ -8,13 +8,14 @@ from typing import Any
 
 from msgspec import Raw
 
-from headgate.compression import decompressor, is_json
-from headgate.errors import DecodeError, shown
-from headgate.event import Event
-from headgate.formats import MODULES, Decode, Sniffed, load, share
-from headgate.formats.parts.open_protocol_frames import VERSION
-from headgate.limits import MAX_MESSAGE_BYTES
-from headgate.strict_json import escape_control_characters, members, objects, parse
+from headgate.core.compression import decompressor, is_json
+from headgate.core.errors import DecodeError, shown
+from headgate.core.event import Event
+from headgate.core.json import escape_control_characters, members, objects, parse
+from headgate.core.limits import MAX_MESSAGE_BYTES
+from headgate.formats import MODULES, load, share
+from headgate.formats.base import Decode, Sniffed
+from headgate.formats.open_protocol.frames import VERSION
 
 unpack_lz4 = decompressor("auto", MAX_MESSAGE_BYTES)
 

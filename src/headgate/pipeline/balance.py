@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError
+from headgate.core.errors import HeadgateError
 from headgate.pipeline.state import Totals
 
 

@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from headgate.errors import HeadgateError
-from headgate.event import Event
-from headgate.pipeline.job import Source
-from headgate.pipeline.state_files import damaged, read_state, write_state
-from headgate.pipeline.storage import Storage
-from headgate.schemas import MAX_LEARNT_BYTES, LearntTable, Schemas
+from headgate.codec.schemas import MAX_LEARNT_BYTES, LearntTable, Schemas
+from headgate.config.job import Source
+from headgate.core.errors import HeadgateError
+from headgate.core.event import Event
+from headgate.spark.state_files import damaged, read_state, write_state
+from headgate.spark.storage import Storage
 
 FOLDER = "catalog"
 MOST_APPLIED = 100_000

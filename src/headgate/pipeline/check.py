@@ -10,21 +10,22 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.arrow import most_bytes_of
-from headgate.codec import decode_message
-from headgate.encoding import Encoder
-from headgate.errors import UsageError, shown
-from headgate.event import Event
-from headgate.files import expand, read, splits
+from headgate.arrow.events import most_bytes_of
+from headgate.codec.decoder import decode_message
+from headgate.codec.encoder import Encoder
+from headgate.config.job import Job, Sink
+from headgate.core.errors import UsageError, shown
+from headgate.core.event import Event
+from headgate.core.losses import SENTENCES
 from headgate.formats import decoder
-from headgate.loss import SENTENCES
-from headgate.pipeline import conditions, sources
+from headgate.kafka.admin import Admin
+from headgate.pipeline import row_filter
 from headgate.pipeline.engine import with_schema
-from headgate.pipeline.job import Job, Sink
-from headgate.pipeline.kafka import Admin
-from headgate.pipeline.lane import table_name
+from headgate.pipeline.partition_worker import table_name
 from headgate.pipeline.run import job_session, with_session_settings
-from headgate.pipeline.selection import Selection, SelectionError
+from headgate.selection.tables import Selection, SelectionError
+from headgate.sources import streams
+from headgate.sources.message_files import expand, read, splits
 
 Message = tuple[bytes | None, bytes | None, str | None]
 
@@ -33,7 +34,7 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     """What a job would read, detect, route and write."""
     spark = job_session(job, master)
     job = with_session_settings(job, spark)
-    conditions.check(spark, job)
+    row_filter.check(spark, job)
     reads, messages = sampled(spark, job, sample)
     decode = decoder(job.source.format, **with_schema(job.source, job.schema).options)
     limit = most_bytes_of(job.source.options)
@@ -84,7 +85,7 @@ def sampled(spark: SparkSession, job: Job, sample: int) -> tuple[dict[str, Any],
         found = (m for part in parts for m in _messages(read(part, settings=job.settings)))
         return {"files": len(files)}, list(islice(found, sample))
     with Admin(spark._jvm, source.kafka, "the source") as admin:
-        topics = sources.matching(source.topics, admin.names())
+        topics = streams.matching(source.topics, admin.names())
         if not topics:
             raise UsageError(
                 f"no topic matches {', '.join(source.topics)}; there are: "
@@ -92,7 +93,7 @@ def sampled(spark: SparkSession, job: Job, sample: int) -> tuple[dict[str, Any],
             )
         partitions = admin.partitions(topics)
     first = replace(source, topics=tuple(topics))
-    options = sources.kafka_options(first)
+    options = streams.kafka_options(first)
     options["startingOffsets"] = "earliest"
     rows = spark.read.format("kafka").options(**options).load().limit(sample)
     chosen = rows.select("key", "value", "topic").toLocalIterator()

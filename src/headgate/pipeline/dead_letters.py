@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from headgate.errors import UsageError, shown
-from headgate.filesystem import NO_SETTINGS
-from headgate.pipeline.lane import LETTER_COLUMNS
-from headgate.pipeline.sinks import OWNER, Owner
-from headgate.pipeline.sources import INBOX
+from headgate.core.errors import UsageError, shown
+from headgate.pipeline.partition_worker import LETTER_COLUMNS
 from headgate.pipeline.state import IDENTITY, Identity
-from headgate.pipeline.state_files import read_state
-from headgate.pipeline.storage import Storage
+from headgate.sinks.writers import OWNER, Owner
+from headgate.sources.streams import INBOX
+from headgate.spark.filesystem import NO_SETTINGS
+from headgate.spark.state_files import read_state
+from headgate.spark.storage import Storage
 
 REPLAYED = "_replayed"
 """The folder of a store for letters that went back."""

@@ -18,21 +18,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate import filesystem
-from headgate.encoding import Encoder
-from headgate.errors import HeadgateError, SpliceError
-from headgate.event import Event, Record
+from headgate.arrow.headers import FROM_TEXT, ID_HEADER, TYPE
+from headgate.codec.encoder import Encoder
+from headgate.config.job import Job, Sink, Source
+from headgate.core.errors import HeadgateError, SpliceError
+from headgate.core.event import Event, Record
+from headgate.core.options import names
 from headgate.formats import load
-from headgate.options import names
-from headgate.pipeline import conditions, lots, sources
+from headgate.kafka.admin import DEFAULT_PARTITIONS
+from headgate.kafka.client_options import REQUEST_SIZE
+from headgate.pipeline import row_filter
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
-from headgate.pipeline.headers import FROM_TEXT, ID_HEADER, TYPE
-from headgate.pipeline.identity import comes_before, commit_time
-from headgate.pipeline.job import Job, Sink, Source
-from headgate.pipeline.kafka import DEFAULT_PARTITIONS
-from headgate.pipeline.kafka_options import REQUEST_SIZE
-from headgate.pipeline.lane import (
+from headgate.pipeline.dedup import comes_before, commit_time
+from headgate.pipeline.partition_worker import (
     WORK_SCHEMA,
     Found,
     Knowledge,
@@ -41,11 +40,13 @@ from headgate.pipeline.lane import (
     Tally,
     passing,
 )
-from headgate.pipeline.packs import unpacked
-from headgate.pipeline.sinks import Batch, FileWriter, KafkaWriter, Owner, Writer, writer
 from headgate.pipeline.state import State, States
-from headgate.pipeline.storage import Storage
-from headgate.pipeline.topic_ids import TopicIds
+from headgate.sinks.writers import Batch, FileWriter, KafkaWriter, Owner, Writer, writer
+from headgate.sources import streams
+from headgate.sources.topic_ids import TopicIds
+from headgate.spark import arrow_batching, filesystem
+from headgate.spark.row_packing import unpacked
+from headgate.spark.storage import Storage
 
 RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
 MESSAGE_BYTES = 1_000_000
@@ -75,10 +76,10 @@ class Engine:
         self.spark = spark
         self.storage = Storage(f"{job.checkpoint}/headgate", job.settings)
         self.spark_checkpoint = Storage(f"{job.checkpoint}/query", job.settings)
-        self.storage.make_folder(sources.INBOX)
+        self.storage.make_folder(streams.INBOX)
         self.spark_checkpoint.make_folder("")
         self.states = States(self.storage)
-        sources.look_at_progress(self.spark_checkpoint)
+        streams.look_at_progress(self.spark_checkpoint)
         self.topic_ids: TopicIds | None = None
         if job.source.kind == "kafka":
             self.topic_ids = TopicIds(spark, job.source, self.storage)
@@ -95,7 +96,7 @@ class Engine:
         self.signatures: dict[int, set[str]] = {}
         self.judging = any(each.where for each in job.filters)
         self.long = False
-        """Whether messages have come that are too long to be only counted (lots.py)."""
+        """Whether messages have come that are too long to be only counted (arrow_batching.py)."""
         self.busy = threading.Lock()
         self.state = self.states.latest()
         self.still_ours: Callable[[], None] = lambda: None
@@ -109,17 +110,17 @@ class Engine:
 
     def stream(self) -> DataFrame:
         """What the query reads."""
-        inbox = self.storage.for_spark(sources.INBOX)
+        inbox = self.storage.for_spark(streams.INBOX)
         most = self.job.max_messages
         if most is None and self.job.source.kind == "kafka":
             most = MOST_MESSAGES
-        return sources.stream(self.spark, self.job.source, inbox, most)
+        return streams.stream(self.spark, self.job.source, inbox, most)
 
     def process(self, batch: DataFrame, number: int) -> None:
         """One micro-batch; dead letters that come back go last."""
         with self.busy:
             started = time.monotonic()
-            self.states.belongs_to(sources.query_id(self.spark_checkpoint))
+            self.states.belongs_to(streams.query_id(self.spark_checkpoint))
             state = self.states.before(number)
             before = state.totals
             parts = [Parts() for _ in self.job.sinks]
@@ -130,11 +131,11 @@ class Engine:
             try:
                 # Spark deletes what came back once its batch is committed, so that mostly there is
                 # nothing to look for.
-                for inbox in (False, True) if self.storage.names(sources.INBOX) else (False,):
-                    paths = sources.paths(batch, self.job.source, inbox)
+                for inbox in (False, True) if self.storage.names(streams.INBOX) else (False,):
+                    paths = streams.paths(batch, self.job.source, inbox)
                     files += paths
                     settings = self.job.settings
-                    messages = sources.messages(batch, self.job.source, inbox, paths, settings)
+                    messages = streams.messages(batch, self.job.source, inbox, paths, settings)
                     if messages is None:
                         continue
                     again = inbox or self.job.source.kind != "kafka"
@@ -151,7 +152,7 @@ class Engine:
                         state.judged = self.judge(state.judged, found)
                 check_balance(number, before, state.totals)
                 self.announce(state, number, parts)
-                source = sources.range_of(self.spark_checkpoint, number, files)
+                source = streams.range_of(self.spark_checkpoint, number, files)
                 self.write(Batch(number, source, self.still_ours), letters, parts)
             finally:
                 for work in held:
@@ -178,7 +179,10 @@ class Engine:
         self, messages: DataFrame, state: State, again: bool, replayed: bool = False
     ) -> tuple[DataFrame, list[Tally], list[Found]]:
         """The work of a pass that lacked nothing, its tallies, and the DDL that is new."""
-        counted = not (again or self.judging or self.long) and lots.share(messages.sparkSession) > 0
+        counted = (
+            not (again or self.judging or self.long)
+            and arrow_batching.share(messages.sparkSession) > 0
+        )
         knowledge = state.knowledge(self.storage.uri)
         knowledge = replace(knowledge, by_place=again, counted=counted, topics=self.known_topics())
         if replayed:
@@ -207,16 +211,16 @@ class Engine:
         if not knowledge.counted:
             return kept(self.judged_rows(messages).mapInArrow(run, schema))
         spark = messages.sparkSession
-        short = lots.shortened(messages, lots.share(spark))
-        with lots.unmeasured(spark):
+        short = arrow_batching.shortened(messages, arrow_batching.share(spark))
+        with arrow_batching.unmeasured(spark):
             return kept(short.mapInArrow(run, schema))
 
     def judged_rows(self, messages: DataFrame) -> DataFrame:
         """Messages with the verdicts of the job's row conditions."""
         if not self.judging:
             return messages
-        looked = conditions.looked_at(messages, self.job)
-        return conditions.judged(looked, self.job, self.signatures)
+        looked = row_filter.looked_at(messages, self.job)
+        return row_filter.judged(looked, self.job, self.signatures)
 
     def more(self, knowledge: Knowledge, tallies: list[Tally]) -> Knowledge | None:
         """What a pass should have known; None if it knew everything."""
@@ -309,7 +313,7 @@ class Engine:
         """A watermark at the end of a batch, when every lane has passed it and all rows are out."""
         expected: tuple[Lane, ...] = ()
         if self.job.source.kind == "kafka":
-            expected = tuple(sources.offsets_of(self.spark_checkpoint, number))
+            expected = tuple(streams.offsets_of(self.spark_checkpoint, number))
         watermark = state.watermark(expected)
         if watermark is None or watermark <= (state.announced or 0):
             return
@@ -339,7 +343,7 @@ class Engine:
         try:
             now = int(time.time() * 1_000_000)
             event = Event("heartbeat", event_time=self.state.newest, emit_time=now)
-            batch = Batch(self.state.batch, sources.Range(), self.still_ours)
+            batch = Batch(self.state.batch, streams.Range(), self.still_ours)
             for sink, each in enumerate(self.writers):
                 if self.job.sinks[sink].kind != "file":
                     parts = Parts()

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import msgspec
 
-from headgate.errors import HeadgateError
-from headgate.pipeline.state_files import DamagedState, read_state, write_state
-from headgate.pipeline.storage import Storage
+from headgate.core.errors import HeadgateError
+from headgate.spark.state_files import DamagedState, read_state, write_state
+from headgate.spark.storage import Storage
 
 FILE = "lease.json"
 RENEW_SECONDS, EXPIRE_SECONDS = 10.0, 60.0

@@ -18,16 +18,17 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate import connectors, filesystem
-from headgate.errors import HeadgateError, SpliceError, reason_of
-from headgate.pipeline import conditions, sources, status
+from headgate.config.job import Job
+from headgate.core.errors import HeadgateError, SpliceError, reason_of
+from headgate.kafka.admin import Admin
+from headgate.pipeline import row_filter, status
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.job import Job
-from headgate.pipeline.kafka import Admin
-from headgate.pipeline.lane import Lane
 from headgate.pipeline.lease import Lease, LeaseError
-from headgate.pipeline.storage import Storage
-from headgate.session import jvm_ended, session
+from headgate.pipeline.partition_worker import Lane
+from headgate.sources import streams
+from headgate.spark import filesystem, jars
+from headgate.spark.session import jvm_ended, session
+from headgate.spark.storage import Storage
 
 TICK = 0.5
 S3 = {"s3", "s3a"}
@@ -55,7 +56,7 @@ def run(
         with Lease(reporter.storage) as lease:
             if job.source.kind == "stdin":
                 job, once = spooled(job, sys.stdin.buffer), True
-            conditions.check(found, job)
+            row_filter.check(found, job)
             with closing(Engine(found, job)) as engine:
                 engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
                 reporter.starts_with(engine.state)
@@ -118,7 +119,7 @@ def job_session(job: Job, master: str | None) -> SparkSession:
     kinds = {job.source.kind, *(sink.kind for sink in job.sinks)}
     schemes = {filesystem.scheme_of(path) for path in remote_paths(job)}
     wanted = [*(["kafka"] if "kafka" in kinds else []), *(["s3a"] if schemes & S3 else [])]
-    needed = connectors.settings(*wanted)
+    needed = jars.settings(*wanted)
     # Settings of file systems hold secrets, and a new JVM would get them on its command line.
     late = {n: v for n, v in job.settings.items() if n.startswith(filesystem.PREFIX)}
     early = {n: v for n, v in job.settings.items() if n not in late}
@@ -265,7 +266,7 @@ class Lag:
     def done_after(self, batch: int) -> dict[Lane, int]:
         """Where a batch ends in each partition; read once per batch."""
         if self.done is None or self.done[0] != batch:
-            self.done = (batch, sources.offsets_of(self.engine.spark_checkpoint, batch))
+            self.done = (batch, streams.offsets_of(self.engine.spark_checkpoint, batch))
         return self.done[1]
 
     def close(self) -> None:

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from headgate.errors import UsageError
-from headgate.pipeline import catalog, ledger
+from headgate.core.errors import UsageError
+from headgate.pipeline import catalog, dedup_store
 from headgate.pipeline.counts import add_counts, add_table
-from headgate.pipeline.lane import Found, Knowledge, Lane, Tally, table_name
-from headgate.pipeline.ledger import Run
-from headgate.pipeline.state_files import damaged, read_state, write_state
-from headgate.pipeline.storage import Storage
+from headgate.pipeline.dedup_store import Run
+from headgate.pipeline.partition_worker import Found, Knowledge, Lane, Tally, table_name
 from headgate.pipeline.tombstones import Deleted
+from headgate.spark.state_files import damaged, read_state, write_state
+from headgate.spark.storage import Storage
 
 KEPT = 5
 """States of so many batches are kept; Spark repeats at most the last one."""
@@ -231,7 +231,7 @@ class States:
         states = [self.read(n) for n in batches]
         ledgers = {run.name for state in states for lane in state.lanes for run in lane.ledger}
         catalogs = {state.catalog for state in states}
-        for folder, named in ((ledger.FOLDER, ledgers), (catalog.FOLDER, catalogs)):
+        for folder, named in ((dedup_store.FOLDER, ledgers), (catalog.FOLDER, catalogs)):
             for name in self.storage.names(folder):
                 if name not in named:
                     self.storage.delete(f"{folder}/{name}")

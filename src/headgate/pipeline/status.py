@@ -11,12 +11,12 @@ from typing import Any, TextIO
 import click
 import msgspec
 
-from headgate.errors import StorageError, UsageError, shown
-from headgate.filesystem import NO_SETTINGS
-from headgate.pipeline.lane import Tally
+from headgate.core.errors import StorageError, UsageError, shown
+from headgate.pipeline.partition_worker import Tally
 from headgate.pipeline.state import State, Totals
-from headgate.pipeline.state_files import DamagedState, read_state, write_state
-from headgate.pipeline.storage import Storage
+from headgate.spark.filesystem import NO_SETTINGS
+from headgate.spark.state_files import DamagedState, read_state, write_state
+from headgate.spark.storage import Storage
 
 FILE = "status.json"
 STALE_SECONDS = 30.0

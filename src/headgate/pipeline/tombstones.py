@@ -8,8 +8,8 @@ from hashlib import blake2b
 import msgspec
 import pyarrow as pa
 
-from headgate.event import Event
-from headgate.pipeline.identity import ID_BYTES
+from headgate.core.event import Event
+from headgate.pipeline.dedup import ID_BYTES
 
 
 class Deleted(msgspec.Struct):

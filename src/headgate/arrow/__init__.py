@@ -1,0 +1,1 @@
+"""Events, messages and typed rows as Arrow batches."""

@@ -1,0 +1,147 @@
+"""Between Arrow and encoders: event columns to events, messages to Kafka's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow.events import HEADERS
+from headgate.codec.encoder import Encoded, Encoder, packed
+from headgate.core.cache import Memo
+from headgate.core.event import ColumnType, Event, Types
+from headgate.core.losses import SENTENCES
+
+RECORD_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("partition", pa.int32()),
+        ("topic", pa.string()),
+        ("headers", HEADERS),
+        ("losses", pa.list_(pa.string())),
+    ]
+)
+"""Kafka's columns, as Spark's Kafka sink takes them, and the codes of what each message lost."""
+
+
+def encode_events(encoder: Encoder, events: Iterable[Event]) -> pa.RecordBatch:
+    """The messages of a batch of events; what has none, or is refused, is left out."""
+    return record_batch(encoder, events, map(encoder, events))
+
+
+def record_batch(
+    encoder: Encoder, events: Iterable[Event], outcomes: Iterable[Encoded]
+) -> pa.RecordBatch:
+    """The messages of encoded events as a batch of the record schema."""
+    records, losses = packed(encoder, events, outcomes)
+    columns = [
+        pa.array([r.key for r in records], pa.binary()),
+        pa.array([r.value for r in records], pa.binary()),
+        pa.array([r.partition for r in records], pa.int32()),
+        pa.array([r.topic for r in records], pa.string()),
+        headers([r.headers for r in records]),
+        pa.array(losses, pa.list_(pa.string())),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+
+
+def headers(found: Sequence[Any]) -> pa.Array:
+    """Headers, which few messages have."""
+    if not any(found):
+        return pa.nulls(len(found), HEADERS)
+    return pa.array(
+        [h and [{"key": name, "value": value} for name, value in h] for h in found], HEADERS
+    )
+
+
+def left_out(encoder: Encoder, events: Iterable[Event]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The number of each event that gets no message, and why."""
+    for i, event in enumerate(events):
+        outcome = encoder(event)
+        if outcome.error is not None:
+            yield i, outcome.error
+        elif not outcome.records and outcome.lost:
+            yield i, ("no-message", "; ".join(SENTENCES[code] for code in outcome.lost))
+
+
+def events_of(batch: pa.RecordBatch) -> list[Event]:
+    """The events of a batch of the event schema.
+
+    >>> from headgate.arrow.events import to_batch
+    >>> event = Event("row", "insert", "d", "t", ("id",), after={"id": "1"})
+    >>> [event] == events_of(to_batch([event]))
+    True
+    """
+    origin = batch.column("origin")
+    error = batch.column("error")
+    codes = pc.struct_field(error, "code").to_pylist()
+    sentences = pc.struct_field(error, "message").to_pylist()
+    return list(
+        map(
+            Event,
+            texts(batch, "kind"),
+            texts(batch, "op"),
+            texts(batch, "database"),
+            texts(batch, "table"),
+            [None if k is None else tuple(k) for k in texts(batch, "key")],
+            text_dicts(batch.column("before")),
+            text_dicts(batch.column("after")),
+            type_dicts(batch.column("types")),
+            texts(batch, "ddl"),
+            texts(batch, "commit_ts"),
+            pc.cast(batch.column("event_time"), pa.int64()).to_pylist(),
+            pc.cast(batch.column("emit_time"), pa.int64()).to_pylist(),
+            text_dicts(batch.column("position")),
+            pc.struct_field(origin, "format").to_pylist(),
+            pc.struct_field(origin, "dialect").to_pylist(),
+            text_dicts(batch.column("extra")),
+            [None if c is None else (c, m) for c, m in zip(codes, sentences)],
+            texts(batch, "raw"),
+            texts(batch, "raw_key"),
+            texts(batch, "schema"),
+        )
+    )
+
+
+def texts(batch: pa.RecordBatch, name: str) -> list[Any]:
+    """A column as Python values."""
+    found: list[Any] = batch.column(name).to_pylist()
+    return found
+
+
+def text_dicts(column: pa.Array) -> list[dict[str, str | None] | None]:
+    """Maps as dictionaries, cut from flat lists."""
+    if column.null_count == len(column):
+        return [None] * len(column)
+    names, values = column.keys.to_pylist(), column.items.to_pylist()
+    offsets = column.offsets.to_pylist()
+    valid = column.is_valid().to_pylist()
+    return [
+        dict(zip(names[start:end], values[start:end])) if there else None
+        for there, start, end in zip(valid, offsets, offsets[1:])
+    ]
+
+
+def type_dicts(column: pa.Array) -> list[Types | None]:
+    """Type maps as dictionaries; equal ones are one object, as encoders expect of a table."""
+    if column.null_count == len(column):
+        return [None] * len(column)
+    items = column.items
+    parts = [pc.struct_field(items, name).to_pylist() for name in ("mysql", "jdbc", "flags")]
+    names, types = column.keys.to_pylist(), list(zip(*parts))
+    offsets = column.offsets.to_pylist()
+    valid = column.is_valid().to_pylist()
+    return [
+        _types[tuple(names[start:end]), tuple(types[start:end])] if there else None
+        for there, start, end in zip(valid, offsets, offsets[1:])
+    ]
+
+
+def _make_types(told: tuple[tuple[str, ...], tuple[Any, ...]]) -> Types:
+    return {name: ColumnType(*parts) for name, parts in zip(*told)}
+
+
+_types: Memo[tuple[tuple[str, ...], tuple[Any, ...]], Types] = Memo(_make_types)

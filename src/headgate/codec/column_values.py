@@ -1,0 +1,214 @@
+"""Values of columns whose type only the table's schema tells, in the form of that type."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from headgate.core.cache import Memo
+from headgate.core.errors import DecodeError
+from headgate.core.event import Event, Image
+from headgate.core.json import Number, parse, reader
+from headgate.core.mysql_types import MySqlType, parse_type
+from headgate.core.options import build, names
+from headgate.core.values import Convert, base64_bytes, names_json, with_digits, with_scale, year
+from headgate.formats import MODULES, load
+from headgate.formats.base import Producer, ReadColumn
+from headgate.formats.encoding import is_number, name_list
+
+HINTS = ("numbers", "booleans", "nested")
+"""Members of `extra` that say how values without types came, which their text does not tell."""
+MOST_DIGITS = 4_000
+"""Python makes no number of more."""
+_nested = reader(Any)
+
+Columns = tuple[tuple[str, Convert], ...]
+
+
+_Asked = tuple[Producer, "str | None", "str | None", str]
+"""How a column came, by which hint, its own type and that of the schema."""
+
+
+class Came(NamedTuple):
+    """How an event's values came: all that reading them hangs on, beside their types."""
+
+    producer: Producer
+    hints: tuple[str | None, ...] = (None, None, None)
+
+
+def came(event: Event) -> Came:
+    """How an event's values came.
+
+    >>> came(Event("row", "insert", format="maxwell", extra={"numbers": '["id"]'})).hints
+    ('["id"]', None, None)
+    """
+    extra = event.extra
+    if not extra:
+        return Came(Producer(event.format, event.dialect, event.op))
+    producer = Producer(event.format, event.dialect, event.op, extra.get("connector"))
+    return Came(producer, tuple(map(extra.get, HINTS)))
+
+
+def signature(event: Event) -> tuple[str | None, ...]:
+    """What stands for how an event's values came, and costs less.
+
+    >>> signature(Event("row", "insert", format="maxwell"))
+    ('maxwell', None, 'insert')
+    """
+    extra = event.extra
+    if not extra:
+        return event.format, event.dialect, event.op
+    get = extra.get
+    numbers, booleans, nested = get("numbers"), get("booleans"), get("nested")
+    return event.format, event.dialect, event.op, get("connector"), numbers, booleans, nested
+
+
+class Readers:
+    """What reads columns' values, by how they came; `options` are those of the source."""
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self.options = {n.replace("-", "_"): v for n, v in (options or {}).items()}
+        self.readers: Memo[Producer, ReadColumn | None] = Memo(self._reader)
+        self.converters: Memo[_Asked, Convert | None] = Memo(self._converter)
+
+    def _reader(self, producer: Producer) -> ReadColumn | None:
+        format = load(producer.format) if producer.format in MODULES else None
+        if format is None or format.column_reader is None:
+            return None
+        own = {n: v for n, v in self.options.items() if n in names(format.options)}
+        return format.column_reader(producer, build(format.options, own))
+
+    def column(self, came: Came, name: str, own: str | None, mysql: str) -> Convert | None:
+        """What makes canonical text of a column's text; None where it is that already.
+
+        >>> told = Came(Producer("maxwell", "maxwell"), (None, None, '["tags"]'))
+        >>> Readers().column(told, "tags", None, "set('r','g')")('["r","g"]')
+        'r,g'
+        """
+        return self.converters[came.producer, _hint(came, name, own), own, mysql]
+
+    def _converter(self, asked: _Asked) -> Convert | None:
+        producer, hint, own, mysql = asked
+        exact = exact_text(parse_type(mysql))
+        find = self.readers[producer] if own != mysql else None
+        read = find(own, mysql) if find else None
+        return exact if read is None else _reading(read, SENT.get(hint or ""), exact)
+
+
+def hints_of(extra: Mapping[str, str] | None) -> dict[str, str]:
+    """What is told of how values came."""
+    return {hint: extra[hint] for hint in HINTS if hint in extra} if extra else {}
+
+
+def without_hints(extra: Mapping[str, str] | None, read: Collection[str]) -> dict[str, str] | None:
+    """What is told beside a row, without how the values came that are in their type's form now.
+
+    >>> without_hints({"numbers": '["a","b"]', "nested": '["c"]'}, {"a", "c"})
+    {'numbers': '["b"]'}
+    """
+    left = dict(extra or {})
+    for hint in HINTS:
+        if hint in left:
+            kept = tuple(name for name in name_list(left.pop(hint)) if name not in read)
+            if kept:
+                left[hint] = names_json(kept)
+    return left or None
+
+
+def _hint(came: Came, name: str, own: str | None) -> str | None:
+    """The hint that names a column without a type; None where it came as text."""
+    if own is None:
+        for hint, told in zip(HINTS, came.hints):
+            if told and name in _named(told):
+                return hint
+    return None
+
+
+@lru_cache(1_000)
+def _named(hint: str) -> frozenset[str]:
+    return frozenset(name_list(hint))
+
+
+def _number(text: str) -> Any:
+    digits = text.removeprefix("-")
+    whole = digits.isdigit() and digits.isascii() and len(digits) <= MOST_DIGITS
+    if whole:
+        return int(text)
+    return Number(text) if is_number(text) else text  # the hint may be of the other image
+
+
+def _boolean(text: str) -> Any:
+    return text == "1" if text in ("0", "1") else text
+
+
+def _parsed(text: str) -> Any:
+    return parse(_nested, text.encode())
+
+
+SENT: dict[str, Callable[[str], Any]] = dict(zip(HINTS, (_number, _boolean, _parsed)))
+"""What makes of a column's text the JSON value that it was, by hint."""
+
+
+def _reading(
+    read: Callable[[Any], Any], sent: Callable[[str], Any] | None, exact: Convert | None
+) -> Convert:
+    def convert(text: str) -> str:
+        found = read(text if sent is None else sent(text))
+        if not isinstance(found, str):
+            found = text
+        return found if exact is None else exact(found)
+
+    return convert
+
+
+def exact_text(type_: MySqlType) -> Convert | None:
+    """What gives a value the form that its declared type has in MySQL.
+
+    >>> exact_text(parse_type("datetime(3)"))("2024-05-01 08:00:00.500000")
+    '2024-05-01 08:00:00.500'
+    """
+    if type_.family in ("time", "datetime", "timestamp"):
+        return with_digits(type_.length or 0)
+    if type_.family == "year":
+        return year
+    if type_.family == "decimal" and type_.scale:
+        return with_scale(type_.scale)
+    if type_.base == "binary":
+        length = type_.length or 1
+
+        def padded(text: str) -> str:
+            held = base64_bytes(text)
+            if len(held) >= length:
+                return text
+            return b64encode(held.ljust(length, b"\0")).decode()
+
+        return padded
+    return None
+
+
+def converted(images: tuple[Image, ...], columns: Columns) -> tuple[list[Image], list[str]]:
+    """Copies of rows with each column converted, and the columns of which a value is no such value.
+
+    Those stay as they came, in all images.
+
+    >>> converted(({"id": "1", "y": "24"},), (("y", year),))
+    ([{'id': '1', 'y': '0024'}], [])
+    """
+    rows = [image.copy() for image in images]
+    wrong: list[str] = []
+    for name, convert in columns:
+        for image, row in zip(images, rows):
+            text = image.get(name)
+            if text is not None:
+                try:
+                    row[name] = convert(text)
+                except (DecodeError, ValueError):
+                    wrong.append(name)
+                    break
+    for name in wrong:
+        for image, row in zip(images, rows):
+            if name in image:
+                row[name] = image[name]
+    return rows, wrong

@@ -1,0 +1,249 @@
+"""The text of a URI: its parts, and what of it may be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from headgate.core.errors import UsageError, shown, unknown_name
+from headgate.core.options import names, spelled
+from headgate.core.scalars import Environment
+from headgate.formats import MODULES, load
+from headgate.kafka.client_options import WRITING_WORDS
+from headgate.spark.filesystem import REMOTE, refuse_credentials
+
+DEFAULT_PORT = 9092
+SCHEMES = {
+    "source": ("kafka", "file", "stdin", *REMOTE),
+    "sink": ("kafka", "file", "console", *REMOTE),
+}
+BODY = "large-message-handle-compression"
+"""TiCDC's name for the compression of values; `compression` is that of Kafka's batches."""
+_ALL_SCHEMES = {scheme for schemes in SCHEMES.values() for scheme in schemes}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL | re.ASCII)
+_BROKER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\])(?::(\d{1,5}))?", re.ASCII)
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_IN_URI = "percent-encode : / ? # @ & % in names and passwords"
+
+
+class Given(NamedTuple):
+    """Parameters that are given beside a URI; those of `--set` replace the URI's own."""
+
+    beside: Mapping[str, str] = {}
+    forced: Mapping[str, str] = {}
+
+
+class Address(NamedTuple):
+    """The parts of a URI, decoded."""
+
+    scheme: str
+    brokers: tuple[str, ...]
+    login: tuple[str, str] | None
+    path: str
+    params: dict[str, str]
+
+
+def take_apart(uri: str, role: str, given: Given, env: Environment) -> Address:
+    """The parts of a URI. `${NAME}` is replaced in the parts, where it cannot become more parts."""
+    whole = env.whole(uri)
+    text = (uri if whole is None else whole).strip()
+    fill: Callable[[str], str] = env.fill
+    if whole is not None:
+        _hide_parts(text, env)
+        fill = str
+    if _CONTROL.search(text):
+        raise UsageError("the URI has a control character; percent-encode it")
+    scheme, rest = _scheme(text, role)
+    before, _, query = rest.partition("?")
+    bare = scheme == "file" and not text.lower().startswith("file:")
+    if "#" in query or ("#" in before and not bare):
+        raise UsageError("the URI has a '#'; write it as %23")
+    params = _merged(_query(query, fill), given)
+    for name, value in params.items():
+        if name.endswith(("password", "jaas.config", "token", "secret")):
+            env.hide(value)
+    if scheme == "kafka":
+        return _kafka_address(before, params, fill, env)
+    if scheme in REMOTE:
+        return Address("file", (), None, _remote_path(scheme, fill(_decoded(before))), params)
+    if scheme != "file":
+        if before.strip("/"):
+            raise UsageError(f"nothing comes after {scheme}: but parameters, as in {scheme}:?…")
+        return Address(scheme, (), None, "", params)
+    path = before if bare else _decoded(_file_path(before))
+    return Address(scheme, (), None, fill(path), params)
+
+
+def _scheme(text: str, role: str) -> tuple[str, str]:
+    """The scheme and what follows its colon; a bare path is a file's."""
+    schemes = SCHEMES[role]
+    dash = "stdin" if role == "source" else "console"
+    if text == "-" or text.startswith("-?"):
+        return dash, text[1:]
+    match = _SCHEME.fullmatch(text)
+    if match is None:
+        return "file", text
+    scheme = match[1].lower()
+    if scheme not in schemes:
+        if "@" in text or scheme in _ALL_SCHEMES:
+            known = ", ".join(sorted(schemes))
+            raise UsageError(f"a {role} URI starts with another word; known: {known}")
+        error = unknown_name(f"scheme of a {role}", scheme, schemes)
+        raise UsageError(f"{error}; brokers are written kafka://HOST:PORT/TOPIC")
+    return scheme, match[2]
+
+
+def _remote_path(scheme: str, rest: str) -> str:
+    """A path on a file system that Spark reaches, as a URI."""
+    host, _, path = rest.removeprefix("//").partition("/")
+    if not rest.startswith("//") or not (host or path):
+        raise UsageError(f"the URI names no directory; write {scheme}://BUCKET-OR-HOST/DIR")
+    uri = f"{scheme}:{rest.rstrip('/')}"
+    refuse_credentials(scheme, uri)
+    return uri
+
+
+def _file_path(before: str) -> str:
+    if not before.startswith("//"):
+        return before
+    host, slash, path = before[2:].partition("/")
+    if host not in ("", "localhost"):
+        raise UsageError("a file has no host; write file:///DIR for /DIR, or file:DIR for ./DIR")
+    return slash + path
+
+
+def _query(query: str, fill: Callable[[str], str]) -> dict[str, str]:
+    """The parameters; as in TiCDC, + is a space."""
+    params: dict[str, str] = {}
+    for pair in query.split("&"):
+        if not pair:
+            continue
+        raw, equals, value = pair.partition("=")
+        name = _decoded(raw)
+        if not equals:
+            told = shown(name) if _NAME.fullmatch(name) else "a parameter"
+            raise UsageError(f"{told} has no value; write name=value, {_IN_URI}")
+        name = _canonical(name)
+        if name in params:
+            raise UsageError(f"the parameter {shown(name)} is there twice; give it once")
+        params[name] = fill(_decoded(value.replace("+", " ")))
+    return params
+
+
+def _merged(params: dict[str, str], given: Given) -> dict[str, str]:
+    for name, value in given.beside.items():
+        name = _canonical(name)
+        if name in params:
+            raise UsageError(f"{name} is given twice, in the URI or beside it; give it once")
+        params[name] = value
+    return params | {_canonical(name): value for name, value in given.forced.items()}
+
+
+def _canonical(name: str) -> str:
+    if name.startswith("kafka."):
+        return name
+    name = name.replace("_", "-")
+    return "protocol" if name == "format" else name
+
+
+def _kafka_address(
+    before: str, params: dict[str, str], fill: Callable[[str], str], env: Environment
+) -> Address:
+    if not before.startswith("//"):
+        raise UsageError("Kafka's URI starts with kafka://; write kafka://HOST:PORT/TOPIC")
+    authority, _, path = before[2:].partition("/")
+    userinfo, at, hosts = authority.rpartition("@")
+    login = None
+    if at:
+        user, colon, password = userinfo.partition(":")
+        login = (fill(_decoded(user)), fill(_decoded(password)))
+        env.hide(login[1])
+        if not user or not colon:
+            raise UsageError(f"before @ comes USER:PASSWORD; {_IN_URI}")
+    # What looks like a broker may be a password whose / or @ was not encoded: it is not shown.
+    secretive = "@" in before or any("@" in value for value in params.values())
+    brokers = tuple(_brokers(fill(_decoded(hosts)), secretive))
+    topic = fill(_decoded(path.rstrip("/")))
+    if "/" in topic or "@" in topic:
+        raise UsageError(f"a topic's name has no / and no @; {_IN_URI}")
+    return Address("kafka", brokers, login, topic, params)
+
+
+def _brokers(hosts: str, secretive: bool) -> Iterable[str]:
+    """Each broker as host:port."""
+    for number, broker in enumerate(hosts.split(","), 1):
+        match = _BROKER.fullmatch(broker.strip())
+        if match is None or not 1 <= int(match[2] or DEFAULT_PORT) <= 65535:
+            told = f"broker {number}" if secretive else f"broker {shown(broker)}"
+            raise UsageError(f"{told} is not HOST:PORT; brokers are separated by commas, {_IN_URI}")
+        yield f"{match[1].lower()}:{int(match[2] or DEFAULT_PORT)}"
+
+
+def _decoded(text: str) -> str:
+    """Percent-encoding undone."""
+    if _BAD_ESCAPE.search(text):
+        raise UsageError("a % is not followed by two hexadecimal digits; write % as %25")
+    try:
+        found = unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise UsageError("percent-encoded text is not UTF-8; encode it as UTF-8") from None
+    if _CONTROL.search(found):
+        raise UsageError("the URI has an encoded control character; leave it out")
+    return found
+
+
+def _hide_parts(text: str, env: Environment) -> None:
+    """Of a URI that is all from the environment, hide every part that is not a known word."""
+    words = {*_ALL_SCHEMES, *_plain_words(), *MODULES, "true", "false"}
+    for part in re.split(r"[?&=/:@,]+", text):
+        if part and part not in words:
+            env.hide(part)
+
+
+# For logs
+
+
+@cache
+def _plain_words() -> frozenset[str]:
+    """Parameters whose values are no secrets."""
+    formats = [load(name) for name in MODULES]
+    options = {n for f in formats for cls in (f.options, f.encoding.options) for n in names(cls)}
+    plain = {*map(spelled, options), *WRITING_WORDS, "protocol", BODY}
+    plain |= {"format", "topics", "starting", "as", "auto-create-topic", "replication-factor"}
+    return frozenset(plain - {"schema"})
+
+
+def masked(uri: str) -> str:
+    """A URI for logs: without user and password, and with the values of harmless parameters only.
+
+    >>> masked("kafka://me:pw@h:9092/t?protocol=maxwell&sasl-password=pw&kafka.ssl.key.password=x")
+    'kafka://***@h:9092/t?protocol=maxwell&sasl-password=***&kafka.ssl.key.password=***'
+    """
+    before, question, query = uri.partition("?")
+    head, slashes, rest = before.partition("//")
+    if slashes and not all(_BROKER.fullmatch(b) for b in rest.partition("/")[0].split(",")):
+        # Up to the last @ of all: a password may have any character that was not encoded.
+        _, at, after = (rest + question + query).rpartition("@")
+        if at:
+            rest, question, query = after.partition("?")
+            rest = f"***@{rest}"
+    elif not slashes and "@" in before:
+        head = "***@" + before.rpartition("@")[2]
+    params = "&".join(_masked_pair(pair) for pair in query.split("&"))
+    return _CONTROL.sub("?", f"{head}{slashes}{rest}{question}{params}")
+
+
+def _masked_pair(pair: str) -> str:
+    name, equals, _ = pair.partition("=")
+    if not pair:
+        return ""
+    if not _NAME.fullmatch(name):
+        return "***"
+    if equals and name.replace("_", "-") in _plain_words():
+        return pair
+    return f"{name}=***"

@@ -1,0 +1,106 @@
+"""What cannot go together in a job: sinks that feed the source, and paths that meet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from headgate.config.job import Job, Sink, Source
+from headgate.core.errors import UsageError, shown
+from headgate.core.names import words
+from headgate.selection.globs import as_glob, overlap
+from headgate.selection.routes import split_target
+
+Check = tuple[str, Callable[[], None]]
+"""What part of the job is to blame (`sink 0`, `route 0`, `pipeline`), and what refuses it."""
+
+
+def check_job(job: Job) -> Iterator[Check]:
+    """What is to be checked of a job as a whole."""
+    for number, sink in enumerate(job.sinks):
+        yield f"sink {number}", partial(_check_sink, job, number, sink)
+    routed = [(n, route.topic) for n, route in enumerate(job.routes) if route.topic is not None]
+    for number, _ in routed:
+        yield f"route {number}", partial(_check_route_topic, job, number)
+    yield "pipeline", partial(_check_paths, job)
+
+
+def _check_sink(job: Job, number: int, sink: Sink) -> None:
+    source = job.source
+    if sink.kind == "kafka":
+        topic = sink.options.get("topic")
+        if topic is None and not any(route.topic for route in job.routes):
+            raise UsageError(
+                "the sink names no topic; write it in the URI, kafka://HOST:PORT/TOPIC, "
+                "or give a route a topic"
+            )
+        if topic is not None:
+            _check_loop(source, sink, topic)
+    if sink.kind == "file" and sink.path is not None:
+        for other in job.sinks[:number]:
+            if other.path is not None and _meet(sink.path, other.path):
+                raise UsageError("two sinks write into one directory; give each its own")
+        if source.path is not None and _meet(sink.path, source.path):
+            raise UsageError("the sink writes where the source reads; give it another directory")
+
+
+def _check_route_topic(job: Job, number: int) -> None:
+    route = job.routes[number]
+    topics = [route.topic or ""]
+    if route.to is not None:
+        topics = [_named(topics[0], names) for names in _targets(route.to)]
+    for sink in job.sinks:
+        if sink.kind == "kafka":
+            for topic in topics:
+                _check_loop(job.source, sink, topic)
+
+
+def _targets(to: str) -> list[tuple[str, str | None, str]]:
+    """The names that a route can lead to: with one schema, with none, or with any."""
+    database, *schema, table = split_target(to)
+    return [(database, each, table) for each in schema or (None, "*")]
+
+
+def _named(topic: str, names: tuple[str, str | None, str]) -> str:
+    for word, name in words(topic, *names).items():
+        topic = topic.replace(f"{{{word}}}", name or "*")
+    return topic
+
+
+def _check_loop(source: Source, sink: Sink, topic: str) -> None:
+    """Refuse a topic that the source reads too, which would go round for ever."""
+    if source.kind != "kafka" or not _brokers(source.kafka) & _brokers(sink.kafka):
+        return
+    for read in source.topics:
+        if overlap(read, as_glob(topic)):
+            raise UsageError(
+                f"the topic {shown(topic)} is, or can become, one that the source reads "
+                f"({shown(read)}): messages would go round for ever; choose another topic"
+            )
+
+
+def _brokers(kafka: dict[str, str]) -> set[str]:
+    return set(kafka["kafka.bootstrap.servers"].split(","))
+
+
+def _check_paths(job: Job) -> None:
+    source = job.source.path
+    for what, path in (("checkpoint", job.checkpoint), ("dead_letters", job.dead_letters)):
+        if source is not None and _meet(path, source):
+            raise UsageError(f"{what} lies where the source reads; give it another directory")
+        for sink in job.sinks:
+            if sink.path is not None and _meet(path, sink.path):
+                raise UsageError(f"{what} lies where a sink writes; give it another directory")
+    if _real(job.checkpoint) == _real(job.dead_letters):
+        raise UsageError("checkpoint and dead_letters are one directory; give each its own")
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether one directory is the other, or lies in it."""
+    first, second = f"{_real(one)}/", f"{_real(other)}/"
+    return first.startswith(second) or second.startswith(first)
+
+
+def _real(path: str) -> str:
+    return path.rstrip("/") if "://" in path else os.path.realpath(path).rstrip("/")

@@ -1,0 +1,1 @@
+"""What everything else builds on: events, errors, limits, values. No Spark, no formats."""

@@ -1,0 +1,140 @@
+"""The errors users meet: each names what is wrong and what to try; none carries the payload."""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+
+log = logging.getLogger("headgate")
+INTERNAL_ERROR = "internal-error"
+MOST_TOLD = 500
+"""The longest sentence that is made of another program's error."""
+_PACKAGE = Path(__file__).parents[1]
+_logged: set[tuple[str, str]] = set()
+"""Defects that this process has told of."""
+
+
+class HeadgateError(Exception):
+    """Base of all errors that Headgate raises on purpose."""
+
+
+class UsageError(HeadgateError):
+    """The call is wrong: an unknown name, option or path. The command line exits with 2."""
+
+
+class StorageError(HeadgateError):
+    """A file cannot be read or written: a full disk, no permission, no answer. Exit code 1."""
+
+
+class SpliceError(HeadgateError):
+    """Splicing and the codecs disagree: what was spliced cannot be trusted. Exit code 1."""
+
+    code = "splice-mismatch"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{self.code}: splicing and the codecs disagree about a message, so that what was "
+            "spliced is not to be trusted; do it again with splice=false as an option of every "
+            "target, and please report this with an example of the messages"
+        )
+
+
+class DecodeError(HeadgateError):
+    """One message cannot be decoded. `code` is stable; the text says what is wrong and what to try.
+
+    >>> raise DecodeError("unknown-type", "type is 'FOO'", "check the dialect")
+    Traceback (most recent call last):
+    headgate.core.errors.DecodeError: type is 'FOO'; check the dialect
+    """
+
+    def __init__(self, code: str, what: str, remedy: str) -> None:
+        super().__init__(f"{what}; {remedy}")
+        self.code, self.what, self.remedy = code, what, remedy
+
+    def in_column(self, name: str) -> DecodeError:
+        """The same error, saying which column it was."""
+        return DecodeError(self.code, f"column {shown(name)}: {self.what}", self.remedy)
+
+
+@contextmanager
+def naming(verb: str, path: str) -> Iterator[None]:
+    """Say of an error of the file system what was being done, and to which path.
+
+    >>> with naming("write", "out.jsonl"):
+    ...     raise OSError(28, "")
+    Traceback (most recent call last):
+    headgate.core.errors.StorageError: cannot write out.jsonl: No space left on device
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # nobody reads any more, which is no fault of the path
+    except OSError as error:
+        told = os.strerror(error.errno) if error.errno else str(error)
+        raise StorageError(f"cannot {verb} {path}: {told}") from None
+
+
+def internal_error(error: Exception) -> tuple[str, str]:
+    """Code and sentence for an exception that no codec means to raise: a defect of Headgate.
+
+    One message must not stop a stream for ever, so that it becomes an invalid event. Each defect
+    is logged once. The exception's own text may hold values of the message, and is not told. A
+    MemoryError says nothing of the message, and is raised again: another try may succeed.
+
+    >>> internal_error(KeyError("secret"))
+    ('internal-error', 'KeyError in Headgate itself, at an unknown place; please report it')
+    """
+    if isinstance(error, MemoryError):
+        raise error
+    kind, place = type(error).__name__, _place(error)
+    said = f"{kind} in Headgate itself, at {place}; please report it"
+    if (kind, place) not in _logged:
+        _logged.add((kind, place))
+        log.error("%s: %s; messages that meet this are invalid", INTERNAL_ERROR, said)
+    return INTERNAL_ERROR, said
+
+
+def _place(error: Exception) -> str:
+    """The last line of this package that an exception came through."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(_PACKAGE):
+            return f"{path.relative_to(_PACKAGE)}:{line}"
+    return "an unknown place"
+
+
+def reason_of(error: BaseException) -> str:
+    """What failed, in one line, without the stack.
+
+    >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread\\nCaused by: X: no space"))
+    'X: no space'
+    >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread"))
+    'ValueError: it broke'
+    """
+    if isinstance(error, HeadgateError):
+        return str(error)
+    lines = [line.strip() for line in str(error).splitlines()]
+    java = ("Caused by: ", ": java.", ": org.")  # the first exception stands behind a colon
+    causes = [line.partition(": ")[2] for line in lines if line.startswith(java)]
+    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
+    found = f"{type(error).__name__}: {told[0] if told else 'no more is known'}"
+    return (causes[-1] if causes else found)[:MOST_TOLD]
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """Refuse a name that is not in `known`, with the nearest right one."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return UsageError(f"unknown {kind} {shown(name)}; {hint}known: {', '.join(names) or 'none'}")
+
+
+def shown(text: object, most: int = 120) -> str:
+    """Quote text from a message for an error or a log line: one line, escaped, cut."""
+    quoted = ascii(str(text))
+    return quoted if len(quoted) <= most else quoted[: most - 1] + "…"

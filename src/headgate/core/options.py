@@ -1,0 +1,123 @@
+"""Options are dataclasses; command-line flags, URI parameters and docs derive from their fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from headgate.core.errors import UsageError, unknown_name
+from headgate.core.limits import MAX_MESSAGE_BYTES
+
+T = TypeVar("T")
+
+
+def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
+    """Declare one option of a format: its default, what it does, and what it may be."""
+    return field(default=default, metadata={"help": help, "choices": choices})
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """Options that every format has."""
+
+    timezone: str = option("UTC", "zone of TIMESTAMP values that the dialect sends as local text")
+    strict: bool = option(False, "refuse a message whose dialect would have to be guessed")
+    lean: bool = option(False, "leave out position and extra where that saves time")
+    max_message_bytes: int = option(MAX_MESSAGE_BYTES, "largest message decoded")
+
+    schema: str | None = option(
+        None, "CREATE TABLE statements, for exact types, keys and the labels of ENUM and SET"
+    )
+
+    def __post_init__(self) -> None:
+        check_zone(self.timezone)
+
+
+@dataclass(frozen=True)
+class EncodeOptions:
+    """Options that every format has when it is written."""
+
+    timezone: str = option("UTC", "zone in which the dialect writes TIMESTAMP as local text")
+    strict: bool = option(False, "refuse an event of which the format cannot carry everything")
+    schema: str | None = option(
+        None, "CREATE TABLE statements, for types, keys and labels that the events do not tell"
+    )
+    topic: str | None = option(
+        None, "topic of the messages, where {database}, {schema} and {table} stand for the event's"
+    )
+    partition: str | None = option(None, "rule that chooses the partition (docs/dispatch.md)")
+    partition_num: int | None = option(None, "number of the topic's partitions")
+    partition_columns: str | None = option(
+        None, "columns that the rule `columns` hashes, separated by commas"
+    )
+    splice: bool = option(
+        True, "convert messages that look alike by copying their values (docs/splicing.md)"
+    )
+
+    def __post_init__(self) -> None:
+        check_zone(self.timezone)
+
+
+def check_zone(name: str) -> None:
+    """Refuse a time zone that does not exist."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(
+            f"unknown timezone {name!r}; use a name such as 'Asia/Shanghai' or 'UTC'"
+        ) from None
+
+
+def spelled(name: str) -> str:
+    """The outside spelling of an option: `max_message_bytes` is `max-message-bytes`."""
+    return name.replace("_", "-")
+
+
+def names(cls: type) -> set[str]:
+    """The field names of an options dataclass."""
+    return {f.name for f in dataclasses.fields(cls)}
+
+
+def build(cls: type[T], given: Mapping[str, Any]) -> T:
+    """Make options from a mapping, as typed on a command line, in a URI or in Python.
+
+    >>> build(CommonOptions, {"max-message-bytes": "1024"}).max_message_bytes
+    1024
+    """
+    hints = typing.get_type_hints(cls)
+    known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    values = {}
+    for raw_name, value in given.items():
+        name = raw_name.replace("-", "_")
+        if name not in known:
+            raise unknown_name("option", raw_name, map(spelled, known))
+        if value is None:  # as if it had not been given
+            continue
+        values[name] = _convert(spelled(name), value, hints[name])
+        choices = known[name].metadata["choices"]
+        if choices and values[name] not in choices:
+            raise UsageError(
+                f"option {spelled(name)} cannot be {value!r}; it is one of: {', '.join(choices)}"
+            )
+    return cls(**values)
+
+
+def _convert(name: str, value: Any, hint: Any) -> Any:
+    if isinstance(hint, types.UnionType):
+        hint = next(t for t in typing.get_args(hint) if t is not type(None))
+    if isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    text = str(value).strip()
+    if hint is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if hint is int and text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20:
+        return int(text)
+    if hint is str and isinstance(value, (str, int)):
+        return text
+    wanted = {bool: "true or false", int: "a whole number", str: "text"}[hint]
+    raise UsageError(f"option {name} cannot be {value!r}; it takes {wanted}")

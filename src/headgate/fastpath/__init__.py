@@ -1,0 +1,1 @@
+"""Compiled conversion of messages that look alike."""

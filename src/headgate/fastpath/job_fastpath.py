@@ -1,0 +1,260 @@
+"""A pass's short cut: changes whose messages look alike are spliced (splice), not decoded.
+
+Only what cannot be a repeat, and needs no more than its own message to be written: changes without
+a place in the source's log, that no row condition looks at. All others go the long way.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow.events import decode_columns, most_bytes_of
+from headgate.codec.decoder import decode_message
+from headgate.codec.encoder import Encoder
+from headgate.codec.schema_aware import keyed
+from headgate.codec.schemas import Schemas
+from headgate.config.job import Job, Source
+from headgate.core.event import Event
+from headgate.fastpath.convert import answer, has_templates, reads_key, shared, unordered
+from headgate.formats import decoder
+from headgate.formats.base import Decode
+from headgate.kafka.client_options import REQUEST_BYTES, REQUEST_SIZE
+from headgate.pipeline.catalog import decoder_options, file_tables
+from headgate.pipeline.dedup import identity
+from headgate.selection.tables import Selection, SelectionError
+
+if TYPE_CHECKING:
+    from headgate.fastpath.program import Spliced
+    from headgate.fastpath.splicer import Splicer
+    from headgate.fastpath.templates import Answer, Ask, Template
+    from headgate.pipeline.partition_worker import KnownTopics
+
+ROOM = 1_024
+"""What of Kafka's limit of a message its headers and its frame take."""
+LONG_WAY = {"ddl", "tombstone"}
+"""Events that concern others of their batch."""
+
+
+def job_decoder(source: Source) -> Decode:
+    """A decoder whose rows have the keys of the schema file, which repeats are recognised by.
+
+    What else is known of tables is given to rows at their place between DDL.
+    """
+    decode = decoder(source.format, **decoder_options(source))
+    schema = source.options.get("schema")
+    return decode if schema is None else keyed(decode, file_tables(source))
+
+
+def job_encoders(job: Job, topics: Sequence[KnownTopics]) -> list[Encoder]:
+    """An encoder for each sink, that knows how many partitions its topics have."""
+    encoders = [Encoder(sink.format, **sink.options) for sink in job.sinks]
+    for encoder, known in zip(encoders, topics):
+        encoder.partitions = known.partitions
+    return encoders
+
+
+def most_bytes(kafka: dict[str, str]) -> int:
+    """The largest key and value together that a sink takes."""
+    return int(kafka.get(REQUEST_SIZE, REQUEST_BYTES)) - ROOM
+
+
+@dataclass
+class Taken:
+    """A batch, taken apart: what was spliced, and the events of the rest."""
+
+    spliced: Spliced
+    met: list[tuple[Template, int]]
+    """The templates of what was spliced, and how often."""
+    rows: Any
+    """The numbers of the rows that were not spliced."""
+    rest: pa.RecordBatch
+    events: list[Event]
+    counts: list[int]
+
+    def last_change(self) -> int | None:
+        """The row of the batch's last change, if that was spliced."""
+        spliced = np.flatnonzero(self.spliced.templates >= 0)
+        others = np.repeat(self.rows, self.counts)[[e.kind == "row" for e in self.events]]
+        if not len(spliced) or (len(others) and others[-1] > spliced[-1]):
+            return None
+        return int(spliced[-1])
+
+    def newest(self, until: int) -> int:
+        """The newest time of a change, of those not beyond a limit."""
+        times = self.spliced.times[self.spliced.templates >= 0]
+        times = times[times <= until]
+        return int(times.max()) if len(times) else 0
+
+    def messages(self, sink: int, names: pa.Array) -> tuple[Any, dict[str, pa.Array]]:
+        """What was spliced for a sink: the rows it comes of, and its columns."""
+        from headgate.fastpath.splicer import binary_array, by_kind
+
+        spliced, fixed = self.spliced, self.spliced.columns
+        kinds, rows = spliced.kinds, spliced.rows
+        columns = {
+            "key": binary_array(spliced.keys, spliced.key_ends, fixed.no_key[kinds]),
+            "value": binary_array(spliced.values, spliced.value_ends, fixed.no_value[kinds]),
+        }
+        own = fixed.sink[kinds] == sink
+        if not own.all():
+            kept = pa.array(own)
+            columns = {name: column.filter(kept) for name, column in columns.items()}
+            kinds, rows = kinds[own], rows[own]
+        columns["id"] = with_numbers(names.take(pa.array(rows)), rows)
+        columns["partition"] = by_kind(fixed.partition, kinds)
+        columns["topic"] = by_kind(fixed.topic, kinds)
+        return rows, columns
+
+
+def with_numbers(names: pa.Array, rows: Any) -> pa.Array:
+    """The names of messages: that of the row, and behind its first message a number.
+
+    >>> with_numbers(pa.array(["a", "b", "b"]), np.array([0, 1, 1])).to_pylist()
+    ['a', 'b', 'b.1']
+    """
+    if not len(rows) or not (rows[1:] == rows[:-1]).any():
+        return names
+    starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+    sizes = np.diff(np.append(starts, len(rows)))
+    numbers = np.arange(len(rows)) - np.repeat(starts, sizes)
+    suffixes = pa.array(["", *(f".{n}" for n in range(1, int(sizes.max())))], pa.string())
+    return pc.binary_join_element_wise(names, suffixes.take(pa.array(numbers)), "")
+
+
+class ShortCut:
+    """Splices the messages of a job."""
+
+    def __init__(
+        self,
+        job: Job,
+        tables: Schemas,
+        catalog: str | None,
+        topics: Sequence[KnownTopics] = (),
+    ) -> None:
+        self.job, self.tables, self.catalog, self.topics = job, tables, catalog, topics
+        self.decode = job_decoder(job.source)
+        self.limit = most_bytes_of(job.source.options)
+        self.possible = (
+            has_templates(job.source.format, job.source.options)
+            and not any(each.where for each in job.filters)
+            and all(Encoder(s.format, **s.options).may_splice for s in job.sinks)
+        )
+        self.splicer: Splicer | None = None
+        self.told: bytes | None = None
+        self.wrong = False
+        """Whether splicing and the codecs disagree, now or earlier in this process."""
+
+    def name(self) -> bytes:
+        """What a splicer for this job and this catalog is known by in its process."""
+        job = self.job
+        sinks = [(s.kind, s.format, s.options, s.kafka) for s in job.sinks]
+        rules = (job.source.format, job.source.options, job.tables, job.filters, job.routes)
+        topics = [
+            ({t: n for t, n in known.partitions.items() if n != usual}, known.refused)
+            for known, usual in zip(
+                self.topics, (s.options.get("partition_num") for s in job.sinks)
+            )
+        ]
+        return blake2b(pickle.dumps((sinks, rules, self.catalog, topics))).digest()
+
+    def find_splicer(self, rows: int) -> Splicer | None:
+        """The splicer, once enough messages have come."""
+        if self.told is None:
+            self.told = self.name()
+        return shared(self.told, rows, self.new_splicer)
+
+    def new_splicer(self) -> Splicer:
+        """A splicer with codecs of its own."""
+        from headgate.fastpath.splicer import Splicer
+
+        source = self.job.source.format
+        return Splicer(self.asking(), reads_key(source), self.limit, unordered(source))
+
+    def asking(self) -> Ask:
+        """What the codecs and the job's selection make of a message."""
+        decode, tables = job_decoder(self.job.source), self.tables
+        selection = Selection(self.job)
+        encoders = job_encoders(self.job, self.topics)
+        kafka = [sink.kind == "kafka" for sink in self.job.sinks]
+        refused = {topic for known in self.topics for topic in known.refused}
+
+        def ask(key: bytes | None, value: bytes) -> Answer | None:
+            events = decode_message(decode, key, value, None, self.limit)
+            try:
+                if len(events) != 1 or events[0].kind != "row" or identity(events[0]) is not None:
+                    return None
+                if not selection.wants(events[0]):
+                    return None
+                untyped = tables.complete(events[0])
+                topic, event = selection.topic_of(events[0]), selection.shape(events[0])
+            except SelectionError:
+                return None
+            for encoder in encoders:
+                encoder.topic = topic
+            outcomes = [encoder(event, untyped) for encoder in encoders]
+            for outcome, needs_topic in zip(outcomes, kafka):
+                if outcome.error is not None:
+                    return None
+                for record in outcome.records:
+                    record.topic = record.topic if topic is None else topic
+                    if record.headers or (needs_topic and record.topic is None):
+                        return None
+                    if record.topic in refused:
+                        return None
+            found = answer([event], [[outcome] for outcome in outcomes], untyped is not None)
+            return found._replace(time=events[0].event_time)
+
+        return ask
+
+    def take(self, messages: pa.RecordBatch) -> Taken | None:
+        """Splice a batch as far as possible; None if all of it has to go the long way."""
+        if not self.possible or messages.column("headers").null_count < messages.num_rows:
+            return None
+        if self.splicer is None:
+            self.splicer = self.find_splicer(messages.num_rows)
+        if self.splicer is None:
+            return None
+        spliced = self.splicer.run(messages.column("key"), messages.column("value"))
+        self.wrong |= self.splicer.wrong
+        if spliced is None or self.too_large(spliced):
+            return None
+        rows = np.flatnonzero(spliced.templates < 0)
+        rest = messages.take(pa.array(rows))
+        events, counts = decode_columns(rest, self.decode, self.limit)
+        met = self.splicer.program.met(spliced)
+        timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in met)
+        if any(event.format == "debezium-smt" for event in events):
+            self.possible = False  # whether a tombstone was written hangs on the row before it
+            return None
+        if timeless or len(counts) < len(rows) or any(event.kind in LONG_WAY for event in events):
+            return None
+        return Taken(spliced, met, rows, rest, events, counts)
+
+    def too_large(self, spliced: Spliced) -> bool:
+        """Whether any message is larger than a sink takes."""
+        limits = [most_bytes(sink.kafka) for sink in self.job.sinks if sink.kind == "kafka"]
+        if not limits or not len(spliced.rows):
+            return False
+        return bool((np.diff(spliced.value_ends) + np.diff(spliced.key_ends)).max() > min(limits))
+
+
+def counted(taken: Taken) -> tuple[Counter[Any], Counter[tuple[str, ...]]]:
+    """Changes by database, table and operation; and what was lost, by sink."""
+    changes: Counter[Any] = Counter()
+    lost: Counter[tuple[str, ...]] = Counter()
+    for template, count in taken.met:
+        ((op, database, table),) = template.answer.about
+        changes[database, table, op] += count
+        for codes in template.answer.lost:
+            if codes:
+                lost[codes] += count
+    return changes, lost

@@ -1,0 +1,410 @@
+"""MySQL column types, told by the option `columns` or a schema, and their values' wire forms."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from headgate.core import values
+from headgate.core.errors import DecodeError, UsageError, unknown_name
+from headgate.core.limits import MAX_PLAIN_EXPONENT
+from headgate.core.mysql_types import SPATIAL
+from headgate.core.options import CommonOptions, option
+from headgate.formats._connect.geometry import geometry, point
+from headgate.formats._connect.times import (
+    MICROS,
+    MILLIS,
+    NANOS,
+    Convert,
+    counted_datetime,
+    counted_time,
+    date_text,
+    zoned,
+)
+
+MOST_DECIMAL_BYTES = 1024
+_DECIMAL_TEXT = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_COLUMN = re.compile(r"((?:`[^`]+`|[^\s`.]+)(?:\.(?:`[^`]+`|[^\s`.]+)){0,3})\s+(\S.*)", re.DOTALL)
+_SPLIT = re.compile(r",(?=(?:[^']*'[^']*')*[^']*$)(?![^(]*\))")
+_LENGTH = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+
+_TYPES = """
+tinyint smallint mediumint int integer bigint decimal dec numeric fixed float double real
+bit bool boolean date time datetime timestamp year char varchar tinytext text mediumtext
+longtext binary varbinary tinyblob blob mediumblob longblob enum set json geometry point
+linestring polygon multipoint multilinestring multipolygon geometrycollection vector
+uuid inet4 inet6
+"""
+TYPES = frozenset(_TYPES.split())
+DECIMALS = ("decimal", "dec", "numeric", "fixed")
+
+
+@dataclass(frozen=True)
+class ValueOptions(CommonOptions):
+    """How the connector wrote values, for messages whose schema does not say it."""
+
+    columns: str | None = option(
+        None, "MySQL types of columns, as in CREATE TABLE: 'price DECIMAL(9,2), shop.t.day DATE'"
+    )
+    decimal_handling_mode: str | None = option(
+        None, "the connector's decimal.handling.mode", ("precise", "string", "double")
+    )
+    binary_handling_mode: str | None = option(
+        None,
+        "the connector's binary.handling.mode",
+        ("bytes", "base64", "base64-url-safe", "hex"),
+    )
+    time_precision_mode: str | None = option(
+        None,
+        "the connector's time.precision.mode",
+        ("adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"),
+    )
+    bigint_unsigned_handling_mode: str | None = option(
+        None, "the connector's bigint.unsigned.handling.mode", ("long", "precise")
+    )
+    unavailable_value_placeholder: str | None = option(
+        None, "the connector's unavailable.value.placeholder, where it is not Debezium's own"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        declared(self.columns)
+
+
+Writer = Literal["debezium", "oms", "ticdc"]
+"""Who wrote a message: each has encodings of its own."""
+
+
+class Told(NamedTuple):
+    """What is known of a column; `wire` is its type in the schema, None without one."""
+
+    mysql: str
+    wire: str | None
+    writer: Writer
+    as_text: bool = False
+    """Whether the connector takes the column for text, though its type is binary."""
+
+    @property
+    def oms(self) -> bool:
+        """Whether OMS wrote it."""
+        return self.writer == "oms"
+
+
+def declared(columns: str | None) -> dict[str, str]:
+    """Types by column name, or by database.table.column, from the option `columns`.
+
+    Of a table in a schema it is database.schema.table.column.
+
+    >>> declared("price DECIMAL(9,2), shop.t.state ENUM('a','b')")
+    {'price': 'decimal(9,2)', 'shop.t.state': "enum('a','b')"}
+    """
+    found: dict[str, str] = {}
+    for part in _SPLIT.split(columns) if columns and columns.strip() else ():
+        match = _COLUMN.fullmatch(part.strip())
+        if not match:
+            raise UsageError(
+                f"option columns cannot hold {part.strip()!r}; write it as in CREATE TABLE: "
+                "'price DECIMAL(9,2), shop.orders.day DATE'"
+            )
+        name, type_ = match[1].replace("`", ""), match[2].strip()
+        base = values.base_type(type_)
+        if base not in TYPES:
+            raise unknown_name("column type", base, TYPES)
+        if name.count(".") == 1:
+            raise UsageError(f"option columns: write {name!r} as database.table.column")
+        found[name] = base + type_[len(base) :] if "'" in type_ else type_.lower()
+    return found
+
+
+def for_table(
+    columns: Mapping[str, str], database: str | None, table: str | None
+) -> dict[str, str]:
+    """The declared columns of one table: its own first, then those named for every table.
+
+    >>> for_table({"a": "date", "d.t.a": "time", "d.u.b": "year"}, "d", "t")
+    {'a': 'time'}
+    """
+    prefix = f"{database}.{table}."
+    own = {n[len(prefix) :]: t for n, t in columns.items() if n.startswith(prefix)}
+    return {n: t for n, t in columns.items() if "." not in n} | own
+
+
+ToldColumns = Callable[["str | None", "str | None"], dict[str, str]]
+
+
+def told_columns(columns: str | None) -> ToldColumns | None:
+    """A function from a table to its columns' types, as the option `columns` tells them.
+
+    >>> told_columns("note TEXT, shop.t.id INT")("shop", "t")
+    {'note': 'text', 'id': 'int'}
+    """
+    own = declared(columns)
+    return (lambda database, table: for_table(own, database, table)) if own else None
+
+
+def precision(mysql_type: str) -> tuple[int | None, int]:
+    """The two numbers in a type's parentheses.
+
+    >>> precision("decimal(12,2)"), precision("datetime")
+    ((12, 2), (None, 0))
+    """
+    match = _LENGTH.search(mysql_type)
+    return (int(match[1]), int(match[2] or 0)) if match else (None, 0)
+
+
+def text(value: Any) -> str:
+    """The value if it is text; anything else under a binary or text type is refused."""
+    if not isinstance(value, str):
+        raise DecodeError(
+            "wrong-type", "a column that comes as text does not hold text", "check `columns`"
+        )
+    return value
+
+
+def decimal_text(unscaled: int, scale: int) -> str:
+    """Plain decimal text of an integer and its scale.
+
+    >>> decimal_text(-150, 2), decimal_text(5, 3), decimal_text(7, -2)
+    ('-1.50', '0.005', '700')
+    """
+    digits = str(abs(unscaled))
+    if unscaled >= 0 and 0 < scale < len(digits):
+        return f"{digits[:-scale]}.{digits[-scale:]}"
+    if scale > 0:
+        digits = digits.rjust(scale + 1, "0")
+        digits = f"{digits[:-scale]}.{digits[-scale:]}"
+    elif scale < 0 and unscaled:
+        digits += "0" * -scale
+    return f"-{digits}" if unscaled < 0 else digits
+
+
+def base64_decimal(value: str, scale: int) -> str:
+    """Decimal text from base64 of a big-endian two's complement integer.
+
+    >>> base64_decimal("AxY=", 2), base64_decimal("/2o=", 2)
+    ('7.90', '-1.50')
+    """
+    held = values.base64_bytes(value)
+    if not 0 < len(held) <= MOST_DECIMAL_BYTES:
+        raise DecodeError(
+            "invalid-value",
+            f"a decimal has {len(held)} bytes",
+            "check `columns` and `decimal-handling-mode`",
+        )
+    return decimal_text(int.from_bytes(held, "big", signed=True), scale)
+
+
+def decimal(scale: int) -> Convert:
+    """A function from any of a decimal's wire forms to its text: base64, a number, digits as text.
+
+    >>> decimal(2)("AxY="), decimal(2)(790), decimal(2)("7.90")
+    ('7.90', '790', '7.90')
+    """
+    if abs(scale) > MAX_PLAIN_EXPONENT:
+        raise DecodeError("invalid-value", f"a decimal has scale {scale}", "check the schema")
+
+    def convert(value: Any) -> str:
+        if value.__class__ is not str:
+            return decimal_digits(value)
+        if len(value) % 4 or "." in value or value[:1] == "-":  # never base64
+            return decimal_digits(value)
+        return base64_decimal(value, scale)
+
+    return convert
+
+
+def decimal_digits(value: Any) -> str:
+    """Plain decimal text of a number, or of text that holds one."""
+    if value.__class__ is int:
+        return str(value)
+    sent = text(value)
+    if not _DECIMAL_TEXT.fullmatch(sent):
+        raise DecodeError(
+            "invalid-value",
+            "a decimal column is neither base64 nor digits",
+            "check `columns` and `decimal-handling-mode`",
+        )
+    return str(values.plain(sent))  # a plain str, no longer a bare Number
+
+
+def unsigned(value: Any) -> str:
+    """BIGINT UNSIGNED that the connector's mode `long` wrapped to a negative number.
+
+    >>> unsigned(-1), unsigned(5)
+    ('18446744073709551615', '5')
+    """
+    if value.__class__ is int and -(2**63) <= value < 0:
+        return str(value + 2**64)
+    return decimal(0)(value)
+
+
+def little_endian_bits(value: Any) -> str:
+    """BIT(n) from base64 of its bytes, least significant first.
+
+    >>> little_endian_bits("aTY=")
+    '13929'
+    """
+    if value.__class__ is bool or value.__class__ is int:
+        return str(int(value))
+    held = values.base64_bytes(text(value))
+    if len(held) > 8:
+        raise DecodeError(
+            "invalid-value", f"a BIT column has {len(held)} bytes", "check the schema"
+        )
+    return str(int.from_bytes(held, "little"))
+
+
+def hex_bits(value: Any) -> str:
+    """OMS's BIT: its bytes in hexadecimal, most significant first.
+
+    >>> hex_bits("0101"), hex_bits(True)
+    ('257', '1')
+    """
+    if value.__class__ is bool or value.__class__ is int:
+        return str(int(value))
+    return values.big_endian_bits(values.base64_bytes(values.hex_bytes(text(value))))
+
+
+def base64_text(value: Any) -> str:
+    """Standard base64, checked.
+
+    >>> base64_text("Bf8=")
+    'Bf8='
+    """
+    sent = text(value)
+    values.base64_bytes(sent)
+    return sent
+
+
+def url_safe(value: Any) -> str:
+    """Standard base64 from the URL-safe alphabet.
+
+    >>> url_safe("-_8=")
+    '+/8='
+    """
+    sent = text(value).replace("-", "+").replace("_", "/")
+    return base64_text(sent + "=" * (-len(sent) % 4))
+
+
+def hexadecimal(value: Any) -> str:
+    """Standard base64 from hexadecimal.
+
+    >>> hexadecimal("6A")
+    'ag=='
+    """
+    try:
+        return b64encode(bytes.fromhex(text(value))).decode()
+    except (ValueError, Base64Error):
+        raise DecodeError(
+            "invalid-binary", "a binary column is not hexadecimal", "check binary-handling-mode"
+        ) from None
+
+
+def binary_text(value: Any) -> str:
+    """Base64 of a column declared CHAR … CHARACTER SET binary, which the connector takes for text.
+
+    >>> binary_text("\\u0005ÿ")
+    'Bf8='
+    """
+    return values.latin1_bytes(text(value))
+
+
+def unknown_binary(value: Any) -> str:
+    """Binary that came as text in a mode nobody named."""
+    raise DecodeError(
+        "invalid-binary",
+        "a binary column came as text, which can be base64, URL-safe base64, hexadecimal or, if it "
+        "was declared as text with CHARACTER SET binary, its bytes",
+        "name binary-handling-mode as the connector has it",
+    )
+
+
+BINARY_MODES: dict[str, Convert] = {
+    "bytes": base64_text,
+    "base64": base64_text,
+    "base64-url-safe": url_safe,
+    "hex": hexadecimal,
+}
+
+
+def year_text(value: Any) -> str:
+    """A YEAR from a number.
+
+    >>> year_text(2022), year_text(1900), year_text(0)
+    ('2022', '0000', '0000')
+    """
+    return values.year(str(value))
+
+
+def enum_label(mysql_type: str) -> Convert | None:
+    """What takes Debezium's backslash from before a comma in an ENUM's label; None if none has one.
+
+    >>> enum_label("enum('a','x,y')")("x\\\\,y"), enum_label("enum('a')")
+    ('x,y', None)
+    """
+    escaped = {
+        label.replace(",", "\\,"): label for label in values.labels(mysql_type) if "," in label
+    }
+    return (lambda value: str(escaped.get(value, value))) if escaped else None
+
+
+def binary(told: Told, options: ValueOptions) -> Convert:
+    """What makes base64 of a BINARY or BLOB column."""
+    mode = options.binary_handling_mode
+    if (told.writer == "debezium" and told.as_text) or (mode == "bytes" and told.wire == "string"):
+        return binary_text
+    if mode is not None:
+        return BINARY_MODES[mode]
+    if told.oms:
+        return hexadecimal
+    # TiCDC has base64 only, and calls it a string.
+    return unknown_binary if told.wire == "string" and told.writer == "debezium" else base64_text
+
+
+def datetime_units(told: Told, digits: int, options: ValueOptions) -> int:
+    """How many units a second has in a DATETIME(digits) column."""
+    mode = options.time_precision_mode or "adaptive_time_microseconds"
+    if mode == "nanoseconds":
+        return NANOS
+    if mode == "microseconds" or (mode.startswith("adaptive") and digits > 3 and not told.oms):
+        return MICROS
+    return MILLIS
+
+
+def converter(told: Told, options: ValueOptions) -> Convert | None:
+    """What makes canonical text of a column of known MySQL type; None where nothing need be."""
+    base = values.base_type(told.mysql)
+    length, scale = precision(told.mysql)
+    if base in DECIMALS:
+        precise = options.decimal_handling_mode in (None, "precise")
+        as_text = told.oms or told.wire in ("string", "double") or not precise
+        return decimal_digits if as_text else decimal(scale)
+    if base == "bigint" and "unsigned" in told.mysql.lower():
+        if told.oms:
+            return decimal_digits  # text where it is beyond int64
+        return decimal(0) if options.bigint_unsigned_handling_mode == "precise" else unsigned
+    if base == "bit":
+        return hex_bits if told.oms else little_endian_bits
+    if base.endswith("blob") or base.endswith("binary"):
+        return binary(told, options)
+    if base == "enum":
+        return enum_label(told.mysql)
+    if base == "year":
+        return year_text
+    if base == "date":
+        return date_text
+    if base == "time":
+        mode = options.time_precision_mode
+        units = {"connect": MILLIS, "nanoseconds": NANOS}.get(mode or "", MICROS)
+        return counted_time(units, length or 0)
+    if base == "datetime":
+        return counted_datetime(datetime_units(told, length or 0, options), length or 0)
+    if base == "timestamp":
+        return zoned(length)
+    if base == "point":
+        return point
+    return geometry if base in SPATIAL else None

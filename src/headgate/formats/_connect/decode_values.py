@@ -1,0 +1,451 @@
+"""Kafka Connect's schema block: column types and converters, made once per distinct schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from headgate.core.errors import DecodeError
+from headgate.core.event import ColumnType, Types
+from headgate.core.json import Number, parse, reader
+from headgate.core.limits import MAX_PLAIN_EXPONENT
+from headgate.core.mysql_types import parse_type
+from headgate.formats._connect.columns import (
+    Told,
+    ValueOptions,
+    Writer,
+    base64_decimal,
+    base64_text,
+    converter,
+    decimal,
+    enum_label,
+    hexadecimal,
+    little_endian_bits,
+    precision,
+    text,
+    told_columns,
+    year_text,
+)
+from headgate.formats._connect.geometry import geometry, point
+from headgate.formats._connect.times import (
+    MICROS,
+    MILLIS,
+    NANOS,
+    Convert,
+    counted_datetime,
+    counted_time,
+    date_text,
+    zoned,
+)
+from headgate.formats.base import Producer, ReadColumn
+from headgate.formats.debezium.source import MYSQL_LIKE, TICDC
+
+Converters = list[tuple[str, Convert]]
+
+CONNECTOR_SCHEMA = "io.debezium.connector."
+SOURCE = "__debezium.source.column."
+SOURCE_TYPE, SOURCE_LENGTH, SOURCE_SCALE = f"{SOURCE}type", f"{SOURCE}length", f"{SOURCE}scale"
+MOST_PLANS = 1_000
+MOST_SCHEMA_BYTES = 256 * 1024
+"""A longer schema is read each time, so that what is kept stays bounded."""
+
+
+class Field(msgspec.Struct, gc=False):
+    """One field of a Connect schema."""
+
+    type: str
+    field: str | None = None
+    name: str | None = None
+    parameters: dict[str, str | int | None] | None = None
+    fields: list[Field] | None = None
+    tidb_type: str | None = None
+    """The column's type, where TiCDC's extension is enabled."""
+
+
+class Plan(msgspec.Struct):
+    """What a schema block and the options mean for a table's rows."""
+
+    types: Types | None
+    converters: Converters
+    texts: Sequence[str] = ()
+    """Columns that OMS calls strings, which a DATETIME may be too."""
+    datetimes: dict[tuple[str, ...], Types] = {}
+    booleans: tuple[str, ...] = ()
+    """Columns that the schema calls boolean: their MySQL type is TINYINT(1) or BIT(1)."""
+
+
+def with_datetimes(plan: Plan, *rows: Mapping[str, Any] | None) -> Types | None:
+    """The types of rows that are not converted yet: a bare number under a string is a DATETIME."""
+    names = [n for n in plan.texts if any(r and r.get(n).__class__ is int for r in rows)]
+    if not names or plan.types is None:
+        return plan.types
+    found = plan.datetimes.get(tuple(names))
+    if found is None:
+        if len(plan.datetimes) >= MOST_PLANS:
+            plan.datetimes.clear()
+        found = plan.types | dict.fromkeys(names, ColumnType("datetime"))
+        plan.datetimes[tuple(names)] = found
+    return found
+
+
+NO_PLAN = Plan(None, [])
+_schema = reader(Field | None)
+
+
+def number(field: Field, parameter: str, default: int | None = None) -> int | None:
+    """A whole number among a field's parameters."""
+    sent = (field.parameters or {}).get(parameter)
+    if sent is None:
+        return default
+    given = str(sent)
+    if not given.removeprefix("-").isdecimal() or len(given) > 9:
+        raise DecodeError(
+            "invalid-value",
+            f"the schema's parameter {parameter} is no whole number of at most 9 digits",
+            "check the producer",
+        )
+    return int(given)
+
+
+def digits_of(field: Field) -> int | None:
+    """A time column's precision, where the connector propagates source types."""
+    if not (field.parameters or {}).get(SOURCE_TYPE):
+        return None
+    found = number(field, SOURCE_LENGTH, 0)
+    return found if found is not None and 0 <= found <= 6 else None
+
+
+def variable_scale(value: Any) -> str:
+    """Decimal text of a struct that carries its own scale.
+
+    >>> variable_scale({"scale": 2, "value": "AxY="})
+    '7.90'
+    """
+    if value.__class__ is dict:
+        scale, unscaled = value.get("scale"), value.get("value")
+        if (
+            isinstance(scale, int)
+            and abs(scale) <= MAX_PLAIN_EXPONENT
+            and isinstance(unscaled, str)
+        ):
+            return base64_decimal(unscaled, scale)
+    raise DecodeError(
+        "wrong-type", "a VariableScaleDecimal has no scale and value", "check the producer"
+    )
+
+
+def oms_string(value: Any) -> str:
+    """OMS types DATETIME as string and sends milliseconds; its real strings are quoted.
+
+    >>> oms_string(1668489131000), oms_string("1668489131000")
+    ('2022-11-15 05:12:11', '1668489131000')
+    """
+    return _millis(value) if value.__class__ is int else text(value)
+
+
+_millis = counted_datetime(MILLIS)
+
+CONVERTERS: dict[str, Callable[[Field], Convert]] = {
+    "org.apache.kafka.connect.data.Decimal": lambda f: decimal(number(f, "scale", 0) or 0),
+    "org.apache.kafka.connect.data.Date": lambda f: date_text,
+    "org.apache.kafka.connect.data.Time": lambda f: counted_time(MILLIS, digits_of(f)),
+    "org.apache.kafka.connect.data.Timestamp": lambda f: counted_datetime(MILLIS, digits_of(f)),
+    "io.debezium.time.Date": lambda f: date_text,
+    "io.debezium.time.Time": lambda f: counted_time(MILLIS, digits_of(f)),
+    "io.debezium.time.MicroTime": lambda f: counted_time(MICROS, digits_of(f)),
+    "io.debezium.time.NanoTime": lambda f: counted_time(NANOS, digits_of(f)),
+    "io.debezium.time.Timestamp": lambda f: counted_datetime(MILLIS, digits_of(f)),
+    "io.debezium.time.MicroTimestamp": lambda f: counted_datetime(MICROS, digits_of(f)),
+    "io.debezium.time.NanoTimestamp": lambda f: counted_datetime(NANOS, digits_of(f)),
+    "io.debezium.time.ZonedTimestamp": lambda f: zoned(digits_of(f)),
+    "io.debezium.time.ZonedTime": lambda f: counted_time(MICROS),
+    "io.debezium.time.IsoDate": lambda f: date_text,
+    "io.debezium.time.IsoTime": lambda f: counted_time(MICROS),
+    "io.debezium.time.IsoTimestamp": lambda f: zoned(digits_of(f)),
+    "io.debezium.time.Year": lambda f: year_text,
+    "io.debezium.data.Enum": lambda f: enum_label(labelled("enum")(f)) or text,
+    "io.debezium.data.Bits": lambda f: little_endian_bits,
+    "io.debezium.data.VariableScaleDecimal": lambda f: variable_scale,
+    "io.debezium.data.geometry.Geometry": lambda f: geometry,
+    "io.debezium.data.geometry.Point": lambda f: point,
+}
+
+
+_COMMA = re.compile(r"(?<!\\),")
+"""Between labels; within one the connector writes a backslash before it."""
+
+
+def _quoted(allowed: str) -> str:
+    labels = [label.replace("\\,", ",") for label in _COMMA.split(allowed)]
+    return ",".join("'" + label.replace("\\", "\\\\").replace("'", "''") + "'" for label in labels)
+
+
+def labelled(base: str) -> Callable[[Field], str]:
+    """ENUM and SET with the labels that the schema lists."""
+
+    def name(field: Field) -> str:
+        allowed = (field.parameters or {}).get("allowed")
+        return f"{base}({_quoted(str(allowed))})" if allowed else base
+
+    return name
+
+
+def decimal_name(field: Field) -> str:
+    """DECIMAL with its precision and scale; MySQL's largest where the precision is not told."""
+    return f"decimal({number(field, 'connect.decimal.precision', 65)},{number(field, 'scale', 0)})"
+
+
+def bit_name(field: Field) -> str:
+    """BIT with its length."""
+    length = number(field, "length")
+    return "bit" if length is None else f"bit({length})"
+
+
+def named(mysql: str) -> Callable[[Field], str]:
+    """The same name for every field."""
+    return lambda field: mysql
+
+
+MYSQL_NAMES: dict[str, Callable[[Field], str]] = {
+    "org.apache.kafka.connect.data.Decimal": decimal_name,
+    "org.apache.kafka.connect.data.Date": named("date"),
+    "org.apache.kafka.connect.data.Time": named("time"),
+    "org.apache.kafka.connect.data.Timestamp": named("datetime(3)"),
+    "io.debezium.time.Date": named("date"),
+    "io.debezium.time.Time": named("time"),
+    "io.debezium.time.MicroTime": named("time"),
+    "io.debezium.time.NanoTime": named("time"),
+    "io.debezium.time.Timestamp": named("datetime(3)"),
+    "io.debezium.time.MicroTimestamp": named("datetime(6)"),
+    "io.debezium.time.NanoTimestamp": named("datetime(6)"),
+    "io.debezium.time.ZonedTimestamp": named("timestamp"),
+    "io.debezium.time.ZonedTime": named("time"),
+    "io.debezium.time.IsoDate": named("date"),
+    "io.debezium.time.IsoTime": named("time"),
+    "io.debezium.time.IsoTimestamp": named("datetime(6)"),
+    "io.debezium.time.Year": named("year"),
+    "io.debezium.data.Enum": labelled("enum"),
+    "io.debezium.data.EnumSet": labelled("set"),
+    "io.debezium.data.Bits": bit_name,
+    "io.debezium.data.Json": named("json"),
+    "io.debezium.data.VariableScaleDecimal": named("decimal"),
+    "io.debezium.data.FloatVector": named("vector"),
+    "io.debezium.data.geometry.Geometry": named("geometry"),
+    "io.debezium.data.geometry.Point": named("point"),
+}
+
+WIRE_TYPES = {
+    "boolean": "tinyint(1)",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "float32": "float",
+    "double": "double",
+    "float64": "double",
+    "string": "varchar",
+    "bytes": "blob",
+    "array": "json",
+    "map": "json",
+    "struct": "json",
+}
+
+
+def source_type(field: Field) -> str | None:
+    """The MySQL type that the connector propagated, put together as MySQL writes it.
+
+    >>> given = {SOURCE_TYPE: "BIGINT UNSIGNED", SOURCE_LENGTH: "20"}
+    >>> source_type(Field("int64", parameters=given))
+    'bigint(20) unsigned'
+    """
+    sent = (field.parameters or {}).get(SOURCE_TYPE)
+    if not sent:
+        return None
+    base, space, rest = str(sent).lower().partition(" ")
+    if base in ("enum", "set"):
+        return labelled(base)(field)
+    length, scale = number(field, SOURCE_LENGTH), number(field, SOURCE_SCALE)
+    if length is None or length < 0:
+        return base + space + rest
+    parts = f"{length}" if scale is None or scale < 0 else f"{length},{scale}"
+    return f"{base}({parts}){space}{rest}"
+
+
+def tidb_type(field: Field) -> str | None:
+    """The type that TiCDC's extension tells: a name without length or labels.
+
+    >>> tidb_type(Field("int64", tidb_type="bigint unsigned"))
+    'bigint unsigned'
+    """
+    return "bit(1)" if field.tidb_type == "bit" else field.tidb_type
+
+
+def mysql_type(field: Field) -> str | None:
+    """The MySQL type of a field: as propagated, else the nearest to its semantic or plain type."""
+    found = source_type(field)
+    if found is None and field.name in MYSQL_NAMES:
+        found = MYSQL_NAMES[field.name](field)
+    return found or tidb_type(field) or WIRE_TYPES.get(field.type.lower())
+
+
+def is_text(mysql: str | None) -> bool:
+    """Whether the connector tells that a column is CHAR, VARCHAR or TEXT."""
+    return parse_type(mysql).family == "string"
+
+
+def field_converter(
+    field: Field, told: str | None, writer: Writer, options: ValueOptions
+) -> Convert | None:
+    """What makes canonical text of a field: its semantic name decides, then its MySQL type."""
+    if field.name in CONVERTERS:
+        return CONVERTERS[field.name](propagated(field, told))
+    wire, oms = field.type.lower(), writer == "oms"
+    mysql = told or source_type(field) or tidb_type(field)
+    if mysql and not field.name and wire not in ("array", "map", "struct"):
+        binary_only = wire == "bytes" and not oms
+        column = Told(mysql, wire, writer, is_text(source_type(field)))
+        found = None if binary_only else converter(column, options)
+        if found:
+            return found
+    if wire == "bytes":
+        return hexadecimal if oms else base64_text
+    return oms_string if oms and wire == "string" else None
+
+
+def propagated(field: Field, told: str | None) -> Field:
+    """A field with the type that the option `columns` tells, where the connector tells none."""
+    if told is None or source_type(field) is not None:
+        return field
+    length, _ = precision(told)
+    parameters = {SOURCE_TYPE: told, SOURCE_LENGTH: str(length or 0)}
+    return msgspec.structs.replace(field, parameters={**(field.parameters or {}), **parameters})
+
+
+PLAIN_WIRES = {mysql: wire for wire, mysql in WIRE_TYPES.items() if mysql not in ("blob", "json")}
+"""By the type that stands for it where nothing else is told: a field's plain type."""
+_FROM_TEXT: dict[str, Callable[[str], Any]] = dict.fromkeys(
+    ("int8", "int16", "int32", "int64"), int
+)
+_FROM_TEXT |= {"boolean": lambda text: text == "1", "float64": Number, "float": Number}
+
+
+def column_reader(producer: Producer, options: ValueOptions) -> ReadColumn:
+    """How values of Debezium are read whose type is the schema's or the DDL's to tell.
+
+    A schema block may tell no more than a field's plain type; the value is then as it was sent.
+
+    >>> read = column_reader(Producer("debezium", "debezium"), ValueOptions())
+    >>> read(None, "decimal(9,2)")("AxY="), read("bigint", "bigint unsigned")("-1")
+    ('7.90', '18446744073709551615')
+    """
+    oms = producer.dialect not in (None, "debezium")
+    writer: Writer = "oms" if oms else "ticdc" if producer.connector == TICDC else "debezium"
+
+    def read(own: str | None, mysql: str) -> Convert | None:
+        if own is None:
+            return converter(Told(mysql, None, writer), options)
+        wire = PLAIN_WIRES.get(own)
+        propagated = is_text(own) and wire is None
+        # Where other columns come as bytes, one that comes as text is text to the connector.
+        as_text = propagated or (is_text(own) and producer.binary)
+        column = Told(mysql, "string" if propagated else wire, writer, as_text)
+        found = converter(column, options) if column.wire else None
+        if found is None or wire not in _FROM_TEXT:
+            return found
+        sent = _FROM_TEXT[wire]
+        return lambda text: found(sent(text))
+
+    return read
+
+
+def row_fields(schema: Field) -> list[Field]:
+    """The columns' fields: those of `after` or `before` in an envelope, else the schema's own."""
+    own = schema.fields or []
+    images = {f.field: f.fields for f in own if f.field in ("before", "after")}
+    named = (schema.name or "").endswith(".Envelope")
+    if images and (named or any(f.field == "op" for f in own)):
+        return images.get("after") or images.get("before") or []
+    return own
+
+
+def of_mysql(schema: Field) -> bool:
+    """Whether propagated types are MySQL's: an envelope's `source` tells whose connector it is."""
+    names = [f.name or "" for f in schema.fields or () if f.field == "source"]
+    connectors = [name.split(".")[-2] for name in names if name.startswith(CONNECTOR_SCHEMA)]
+    return MYSQL_LIKE.issuperset(connectors)
+
+
+def without_source_type(field: Field) -> Field:
+    """A field without the type of its column in a database that is not MySQL."""
+    if source_type(field) is None:
+        return field
+    own = {n: p for n, p in (field.parameters or {}).items() if not n.startswith(SOURCE)}
+    return msgspec.structs.replace(field, parameters=own)
+
+
+def is_column(name: str) -> bool:
+    """Every member of an image is a column."""
+    return True
+
+
+def make_plan(
+    schema: bytes,
+    told: dict[str, str],
+    writer: Writer,
+    options: ValueOptions,
+    column: Callable[[str], bool] = is_column,
+) -> Plan:
+    """Types and converters of a table's columns.
+
+    >>> schema = b'{"type":"struct","fields":[{"type":"int32","field":"day"}]}'
+    >>> make_plan(schema, {}, "debezium", ValueOptions()).types["day"].mysql
+    'int'
+    """
+    root = parse(_schema, schema)
+    if root is None:
+        found = {n: converter(Told(t, None, writer), options) for n, t in told.items()}
+        types = {n: ColumnType(t) for n, t in told.items()}
+        return Plan(types or None, [(n, c) for n, c in found.items() if c])
+    types = {}
+    converters: Converters = []
+    fields = [field for field in row_fields(root) if column(field.field or "")]
+    if not of_mysql(root):
+        fields = [without_source_type(field) for field in fields]
+    for field in fields:
+        name = field.field or ""
+        types[name] = ColumnType(told.get(name) or mysql_type(field))
+        convert = field_converter(field, told.get(name), writer, options)
+        if convert:
+            converters.append((name, convert))
+    texts = [name for name, convert in converters if convert is oms_string]
+    booleans = tuple(field.field or "" for field in fields if field.type.lower() == "boolean")
+    return Plan(types or None, converters, texts, booleans=booleans)
+
+
+def planner(
+    options: ValueOptions, column: Callable[[str], bool] = is_column
+) -> Callable[[bytes, Writer, str | None, str | None], Plan]:
+    """A function from (schema bytes, writer, database, table) to the plan, made once for each."""
+    columns = told_columns(options.columns)
+    by_table = "." in (options.columns or "")
+    plans: dict[tuple[bytes, Writer, str | None, str | None], Plan] = {}
+
+    def plan(schema: bytes, writer: Writer, database: str | None, table: str | None) -> Plan:
+        if columns is None and schema == b"null":
+            return NO_PLAN
+        told = (schema, writer, database, table) if by_table else (schema, writer, None, None)
+        found = plans.get(told)
+        if found is None:
+            own = columns(database, table) if columns else {}
+            found = make_plan(schema, own, writer, options, column)
+            if len(plans) >= MOST_PLANS:
+                plans.clear()
+            if len(schema) + len(database or "") + len(table or "") <= MOST_SCHEMA_BYTES:
+                plans[told] = found
+        return found
+
+    return plan

@@ -1,0 +1,49 @@
+"""What TiCDC does with rows before it writes them, whatever the format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from headgate.core.cache import Plans
+from headgate.core.event import Event, Types
+from headgate.schema.tables import HANDLE, UNIQUE
+
+
+def flagged(types: Types | None, flags: int) -> list[str]:
+    """The columns that have one of these flags."""
+    return [name for name, told in (types or {}).items() if (told.flags or 0) & flags]
+
+
+_handles = Plans(lambda types: flagged(types, HANDLE))
+_uniques = Plans(lambda types: flagged(types, HANDLE | UNIQUE))
+
+
+def handle_key(event: Event) -> Sequence[str]:
+    """The columns by which TiCDC tells rows apart: the primary key, else those that flags name.
+
+    >>> from headgate.core.event import ColumnType
+    >>> handle_key(Event("row", key=(), types={"u": ColumnType("int", None, 19)}))
+    ['u']
+    """
+    return event.key or _handles(event.types)
+
+
+def changes_key(event: Event) -> bool:
+    """Whether an update changes a column of the primary key or of a unique one.
+
+    >>> row = {"id": "1"}
+    >>> changes_key(Event("row", "update", key=("id",), before=row, after={"id": "2"}))
+    True
+    """
+    before, after = event.before, event.after
+    if event.op != "update" or not before or not after:
+        return False
+    names = (*(event.key or ()), *_uniques(event.types))
+    return any(before[n] != after[n] for n in names if n in before and n in after)
+
+
+def halves(event: Event) -> tuple[Event, Event]:
+    """An update as TiCDC splits it: the delete, then the insert."""
+    return replace(event, op="delete", after=None), replace(event, op="insert", before=None)

@@ -1,0 +1,526 @@
+"""Canal's flat message as Canal, TiCDC, OMS and Tencent write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from headgate.core.cache import Memo
+from headgate.core.errors import UsageError
+from headgate.core.event import Event, Record
+from headgate.core.losses import NUMBERS, SIGN
+from headgate.core.options import EncodeOptions, option
+from headgate.formats._ticdc.keys import changes_key, halves, handle_key
+from headgate.formats.base import Encode, Encoding
+from headgate.formats.canal_json.ddl import DDL_TYPES, ddl_type
+from headgate.formats.canal_json.type_maps import Plan, planner, source_of
+from headgate.formats.encoding import Plans, changed, go_style, hinted, to_json, written
+
+ROW_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
+MARKER_TYPES = ("XACOMMIT", "XAROLLBACK", "GTID")
+"""Which only Canal has."""
+TICDC_ONLY = (
+    "enable_tidb_extension",
+    "content_compatible",
+    "only_output_updated_columns",
+    "delete_only_output_handle_key_columns",
+    "old_value_in_delete",
+    "output_raw_change_event",
+)
+
+
+@dataclass(frozen=True)
+class Options(EncodeOptions):
+    """Options of canal-json when it is written; all but the common ones are TiCDC's."""
+
+    enable_tidb_extension: bool = option(False, "write _tidb, and watermarks")
+    content_compatible: bool = option(
+        False, "write mysqlType with its parameters, and only changed columns in old"
+    )
+    only_output_updated_columns: bool = option(False, "write only changed columns in old")
+    delete_only_output_handle_key_columns: bool = option(
+        False, "write only the key's columns of a deleted row"
+    )
+    old_value_in_delete: bool = option(False, "write a deleted row in old as well, as before 5.4")
+    output_raw_change_event: bool = option(
+        False, "write an update of a key as one message, not as a delete and an insert"
+    )
+
+
+# One class per order of members; what is UNSET is not written.
+
+
+class CanalMessage(msgspec.Struct, gc=False):
+    """Canal: every member, in the order of the alphabet; Tencent has no gtid."""
+
+    data: Any
+    database: str
+    es: int
+    gtid: str | UnsetType
+    id: int
+    isDdl: bool
+    mysqlType: Any
+    old: Any
+    pkNames: Any
+    sql: str
+    sqlType: Any
+    table: str
+    ts: int
+    type: str
+
+
+class TicdcRow(msgspec.Struct, gc=False):
+    """TiCDC's row change: old before data."""
+
+    id: int
+    database: str
+    table: str
+    pkNames: Any
+    isDdl: bool
+    type: str
+    es: int
+    ts: int
+    sql: str
+    sqlType: Any
+    mysqlType: Any
+    old: Any
+    data: Any
+    tidb: Any = msgspec.field(name="_tidb", default=UNSET)
+
+
+class TicdcOther(msgspec.Struct, gc=False):
+    """TiCDC's DDL and watermark: data before old."""
+
+    id: int
+    database: str
+    table: str
+    pkNames: Any
+    isDdl: bool
+    type: str
+    es: int
+    ts: int
+    sql: str
+    sqlType: Any
+    mysqlType: Any
+    data: Any
+    old: Any
+    tidb: Any = msgspec.field(name="_tidb", default=UNSET)
+
+
+class OmsMessage(msgspec.Struct, gc=False):
+    """OMS: its own order, no id."""
+
+    database: str | None
+    sqlType: Any
+    data: Any
+    pkNames: Any
+    old: Any
+    mysqlType: Any
+    type: str
+    table: str | None
+    es: int
+    isDdl: bool
+    ts: int
+    sql: str
+
+
+class OmsHeartbeat(msgspec.Struct, gc=False):
+    """OMS's heartbeat: another order."""
+
+    table: None
+    database: None
+    type: str
+    ts: int
+    es: int
+    isDdl: bool
+    sql: str
+    data: None = None
+    old: None = None
+    pkNames: None = None
+    mysqlType: None = None
+    sqlType: None = None
+
+
+def make_encoder(dialect: str, options: Options) -> Encode:
+    """An encoder of one dialect."""
+    if dialect != "ticdc":
+        for name in TICDC_ONLY:
+            if getattr(options, name):
+                raise UsageError(
+                    f"option {name.replace('_', '-')} is TiCDC's; write canal-json:ticdc"
+                )
+    rows = {
+        "canal": canal_row,
+        "ticdc": ticdc_rows(options),
+        "oms": oms_row,
+        "tencent": tencent_row,
+    }[dialect]
+    others = {
+        "canal": canal_other,
+        "ticdc": ticdc_others(options),
+        "oms": oms_other,
+        "tencent": tencent_other,
+    }[dialect]
+    zone, described = options.timezone, options.content_compatible
+    plans: Memo[tuple[str | None, str | None, bool], Plans[Plan]] = Memo(
+        lambda told: planner(dialect, source_of(dialect, told), zone, described)
+    )
+    splits = dialect == "ticdc" and not options.output_raw_change_event
+
+    def encode(event: Event, lost: list[str]) -> list[Record]:
+        if event.kind == "tombstone":
+            return [Record(None)]
+        if event.kind != "row":
+            message = others(event)
+            return [] if message is None else [Record(finish(message))]
+        split = splits and changes_key(event)
+        several = split or (event.position is not None and "row" in event.position)
+        plan = plans[event.format, event.dialect, several](event.types)
+        if split:
+            lost.append("key-change")
+            return [Record(finish(rows(half, plan, lost))) for half in halves(event)]
+        return [Record(finish(rows(event, plan, lost)))]
+
+    finish: Callable[[Any], bytes] = to_json
+    if dialect == "ticdc":
+        finish = ticdc_bytes
+    return encode
+
+
+def ticdc_bytes(message: Any) -> bytes:
+    """TiCDC's escapes."""
+    return go_style(to_json(message))
+
+
+def images(event: Event, plan: Plan, lost: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The row as it is now (or was, if deleted) and as it was before an update, as JSON values."""
+    writers = plan.writers
+    if plan.bare:
+        writers = hinted(event.extra)
+    row = written((event.before if event.op == "delete" else event.after) or {}, writers, lost)
+    if event.op != "update":
+        return row, row
+    if event.before is None:
+        lost.append("before-unknown")
+        return row, row
+    return row, written(event.before, writers, lost)
+
+
+def names(event: Event, row: dict[str, Any]) -> list[str] | None:
+    """The primary key in the order of the columns."""
+    if event.key is None:
+        return None
+    if len(event.key) < 2:
+        return list(event.key)
+    order = {name: i for i, name in enumerate(row)}
+    return sorted(event.key, key=lambda name: order.get(name, len(order)))
+
+
+def time_of(micros: int | None) -> int:
+    """Milliseconds; 0 where the time is not known."""
+    return (micros or 0) // 1_000
+
+
+def batch_id(event: Event) -> int:
+    """Canal's batch number, which is never 0; the first one for events of other formats."""
+    told = (event.extra or {}).get("id", "") if event.format == "canal-json" else ""
+    return int(told) if told.isascii() and told.isdigit() and 0 < len(told) < 19 else 1
+
+
+def canal_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
+    """Canal: only changed columns in `old`."""
+    row, old = images(event, plan, lost)
+    sql_type, mysql_type = plan.type_maps(event.after or event.before or {}, lost)
+    if event.key == ():
+        lost.append("key")
+    return CanalMessage(
+        [row],
+        event.database or "",
+        time_of(event.event_time),
+        (event.position or {}).get("gtid", ""),
+        batch_id(event),
+        False,
+        mysql_type,
+        [changed(old, row)] if event.op == "update" else None,
+        names(event, row) or None,
+        (event.extra or {}).get("sql", "") if event.format == "canal-json" else "",
+        sql_type,
+        event.table or "",
+        time_of(event.emit_time),
+        ROW_TYPES[event.op or ""],
+    )
+
+
+def tencent_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
+    """Tencent: all columns in `old`, and a deleted row only there."""
+    row, old = images(event, plan, lost)
+    data: Any = [row]
+    before: Any = [old] if event.op == "update" else None
+    if event.op == "delete":
+        data, before = None, [row]
+    return CanalMessage(
+        data,
+        event.database or "",
+        time_of(event.event_time),
+        UNSET,
+        0,
+        False,
+        None,
+        before,
+        None,
+        "",
+        None,
+        event.table or "",
+        time_of(event.emit_time),
+        ROW_TYPES[event.op or ""],
+    )
+
+
+def oms_row(event: Event, plan: Plan, lost: list[str]) -> OmsMessage:
+    """OMS: only changed columns in `old`."""
+    row, old = images(event, plan, lost)
+    sql_type, mysql_type = plan.type_maps(event.after or event.before or {}, lost)
+    return OmsMessage(
+        event.database,
+        sql_type,
+        [row],
+        names(event, row),
+        [changed(old, row)] if event.op == "update" else None,
+        mysql_type,
+        ROW_TYPES[event.op or ""],
+        event.table,
+        time_of(event.event_time),
+        False,
+        time_of(event.emit_time),
+        "",
+    )
+
+
+def ticdc_rows(options: Options) -> Callable[[Event, Plan, list[str]], TicdcRow]:
+    """TiCDC: what `old` and a deleted row hold is a matter of options."""
+    only_changed = options.only_output_updated_columns or options.content_compatible
+    only_key = options.delete_only_output_handle_key_columns
+    extension = options.enable_tidb_extension
+
+    def ticdc_row(event: Event, plan: Plan, lost: list[str]) -> TicdcRow:
+        row, old = images(event, plan, lost)
+        image = event.after or event.before or {}
+        before: Any = None
+        if event.op == "update":
+            before = [changed(old, row) if only_changed else old]
+        elif event.op == "delete":
+            kept = handle_key(event) if only_key else ()
+            if kept and len(kept) < len(row):
+                lost.append("deleted-row")
+                row = {n: v for n, v in row.items() if n in kept}
+                image = {n: v for n, v in image.items() if n in kept}
+            if options.old_value_in_delete:
+                before = [row]
+        sql_type, mysql_type = plan.type_maps(image, lost)
+        if event.key is None:
+            lost.append("key-unknown")
+        return TicdcRow(
+            0,
+            event.database or "",
+            event.table or "",
+            names(event, row) or [],
+            False,
+            ROW_TYPES[event.op or ""],
+            ticdc_time(event),
+            time_of(event.emit_time),
+            "",
+            sql_type,
+            mysql_type,
+            before,
+            [row],
+            tidb(event) if extension else UNSET,
+        )
+
+    return ticdc_row
+
+
+def ticdc_time(event: Event) -> int:
+    """When it happened, in milliseconds; a commit number holds it too."""
+    if event.event_time is None and event.commit_ts is not None:
+        return event.commit_ts >> 18
+    return time_of(event.event_time)
+
+
+def tidb(event: Event) -> dict[str, Any]:
+    """TiCDC's extension member."""
+    found: dict[str, Any] = {}
+    # 0 is left out in DDL, where Go's omitempty is at work.
+    if event.commit_ts or (event.commit_ts == 0 and event.kind == "row"):
+        found["commitTs"] = event.commit_ts
+    extra = event.extra
+    if extra:
+        own = event.format == "canal-json"
+        if extra.get("onlyHandleKey") == "true" or (not own and "claimCheckLocation" in extra):
+            found["onlyHandleKey"] = True
+        for name in ("claimCheckLocation", "rowkey"):
+            if own and name in extra:
+                found[name] = extra[name]
+    return found
+
+
+def words(event: Event) -> tuple[bool, str, str] | None:
+    """isDdl, type and sql of an event that is no row; None where it has no message."""
+    extra = event.extra or {} if event.format == "canal-json" else {}
+    if event.kind == "ddl":
+        return True, extra.get("type", ddl_type(event, "canal")), event.ddl or ""
+    if event.kind == "statement" and event.ddl:
+        word = ROW_TYPES.get(event.op or "", "QUERY")
+        return False, word, event.ddl or ""
+    if event.kind == "marker" and extra.get("type") in MARKER_TYPES:
+        return False, extra["type"], extra.get("sql", "")
+    return None
+
+
+def canal_other(event: Event) -> CanalMessage | None:
+    """Canal: DDL, statements, XA."""
+    told = words(event)
+    if told is None:
+        return None
+    is_ddl, word, sql = told
+    return CanalMessage(
+        None,
+        event.database or "",
+        time_of(event.event_time),
+        (event.position or {}).get("gtid", ""),
+        batch_id(event),
+        is_ddl,
+        None,
+        None,
+        None,
+        sql,
+        None,
+        event.table or "",
+        time_of(event.emit_time),
+        word,
+    )
+
+
+def tencent_other(event: Event) -> CanalMessage | None:
+    """Tencent: DDL only, its times in seconds where they are whole."""
+    if event.kind != "ddl":
+        return None
+    return CanalMessage(
+        None,
+        event.database or "",
+        seconds(event.event_time),
+        UNSET,
+        0,
+        True,
+        None,
+        None,
+        None,
+        event.ddl or "",
+        None,
+        event.table or "",
+        seconds(event.emit_time),
+        ddl_type(event, "tencent"),
+    )
+
+
+def seconds(micros: int | None) -> int:
+    """Seconds, or milliseconds where a second is not enough."""
+    time = time_of(micros)
+    return time if time % 1_000 else time // 1_000
+
+
+def oms_other(event: Event) -> OmsMessage | OmsHeartbeat | None:
+    """OMS: DDL and heartbeats."""
+    es, ts = time_of(event.event_time), time_of(event.emit_time)
+    if event.kind == "heartbeat":
+        return OmsHeartbeat(None, None, "MHEARTBEAT", ts, es, False, "")
+    if event.kind != "ddl":
+        return None
+    return OmsMessage(
+        event.database,
+        None,
+        None,
+        None,
+        None,
+        None,
+        DDL_TYPES.get(event.op or "", "QUERY"),
+        event.table,
+        es,
+        True,
+        ts,
+        event.ddl or "",
+    )
+
+
+def ticdc_others(options: Options) -> Callable[[Event], TicdcOther | None]:
+    """TiCDC: DDL, and watermarks where the extension is on."""
+    extension = options.enable_tidb_extension
+
+    def ticdc_other(event: Event) -> TicdcOther | None:
+        is_ddl, word, sql = True, "", event.ddl or ""
+        extra: Any = UNSET
+        if event.kind == "watermark" and extension:
+            is_ddl, word, sql = False, "TIDB_WATERMARK", ""
+            extra = {"watermarkTs": event.commit_ts} if event.commit_ts else {}
+        elif event.kind == "ddl":
+            word = ddl_type(event, "ticdc")
+            extra = tidb(event) if extension else UNSET
+        else:
+            return None
+        return TicdcOther(
+            0,
+            event.database or "",
+            event.table or "",
+            None,
+            is_ddl,
+            word,
+            ticdc_time(event),
+            time_of(event.emit_time),
+            sql,
+            None,
+            None,
+            None,
+            None,
+            extra,
+        )
+
+    return ticdc_other
+
+
+ROWS = frozenset({"insert", "before", "database", "table", "event-time", "event-time-millis"})
+ROWS |= {"emit-time", "emit-time-millis"}
+TYPED = frozenset({"key", "types"})
+
+
+def carries(dialect: str, options: Options) -> frozenset[str]:
+    """What a dialect has a place for."""
+    if dialect == "canal":
+        return ROWS | TYPED | {"type-details", "ddl", "statement", "position.gtid", NUMBERS}
+    if dialect == "oms":
+        return ROWS | TYPED | {"ddl", "heartbeat", "bare-values"}
+    if dialect == "tencent":
+        return ROWS | {"ddl", "bare-values"}
+    found = ROWS | TYPED | {"ddl", NUMBERS, SIGN}
+    if options.content_compatible:
+        found |= {"type-details"}
+    if options.enable_tidb_extension:
+        found |= {"commit-ts", "watermark", "incomplete"}
+    return found
+
+
+ENCODING = Encoding(
+    Options,
+    make_encoder,
+    carries,
+    producer="canal",
+    fullest={
+        "ticdc": {
+            "enable_tidb_extension": True,
+            "content_compatible": True,
+            "output_raw_change_event": True,
+        }
+    },
+)

@@ -1,0 +1,106 @@
+"""Canal's values: from canonical text to what Canal, TiCDC, OMS and Tencent write for it."""
+
+from __future__ import annotations
+
+import re
+
+from headgate.core.losses import Lossy
+from headgate.core.mysql_types import MySqlType
+from headgate.core.values import Convert, plain, year
+from headgate.formats._oms import encode_values as oms_values
+from headgate.formats.encoding import (
+    Write,
+    enum_index,
+    java_notation,
+    latin1,
+    number,
+    set_mask,
+    whole,
+)
+
+_FLOAT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+def writer(
+    type_: MySqlType, dialect: str, own: bool, numbered: bool, to_local: Write | None
+) -> Write | None:
+    """How a column's canonical text is written, or None where it is written as it is.
+
+    `own` says that the dialect sent the value itself, `numbered` that ENUM and SET came as numbers.
+    """
+    if dialect == "oms":
+        return oms_values.canal_writer(type_)
+    if dialect == "tencent":
+        return bare_writer(type_)
+    if type_.family in ("binary", "spatial"):
+        return latin1
+    if type_.base == "enum":
+        return enum_index(type_.labels, numbered)
+    if type_.base == "set":
+        return set_mask(type_.labels, numbered)
+    if type_.family == "year":
+        return year if dialect == "canal" else year_number
+    if type_.family in ("float", "double"):
+        return None if own else java_float if dialect == "canal" else go_float
+    return to_local if type_.base == "timestamp" else None
+
+
+def bare_writer(type_: MySqlType) -> Write | None:
+    """Tencent: numbers without quotes."""
+    if type_.family in ("integer", "bit"):
+        return whole
+    if type_.family == "year":
+        return lambda text: whole(year_number(text))
+    return number if type_.family in ("decimal", "float", "double") else None
+
+
+def year_number(text: str) -> str:
+    """A YEAR as TiCDC writes it, which is a number to it.
+
+    >>> year_number("0000"), year_number("2024")
+    ('0', '2024')
+    """
+    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
+
+
+def go_float(text: str) -> str:
+    """A float as TiCDC writes it: the shortest digits, no exponent.
+
+    >>> go_float("1.5")
+    '1.5'
+    """
+    return laid_out(text, go_notation)
+
+
+def go_notation(text: str) -> str:
+    """A number without exponent and outer zeros.
+
+    >>> go_notation("1.0E-7"), go_notation("5.0"), go_notation("1e20")
+    ('0.0000001', '5', '100000000000000000000')
+    """
+    found = plain(java_notation(text))
+    return found.rstrip("0").removesuffix(".") if "." in found else found
+
+
+def java_float(text: str) -> str:
+    """A float as Canal writes it, which is how Java does.
+
+    >>> java_float("1.5")
+    '1.5'
+    """
+    return laid_out(text, java_notation)
+
+
+def laid_out(text: str, notation: Convert) -> str:
+    """A float in a producer's notation; Lossy where that is not the one it came in.
+
+    >>> laid_out("5", java_notation)
+    Traceback (most recent call last):
+    headgate.core.losses.Lossy: float-digits
+    """
+    if not _FLOAT.fullmatch(text):
+        raise Lossy("misfit", text)
+    found = notation(text)
+    if found != text:
+        raise Lossy("float-digits", found)
+    return text

@@ -1,0 +1,273 @@
+"""OMS's method DataWorks: the DataWorks V2.0 message, with the table's schema in each message.
+
+Vendor's document: OMS "DataWorks JSON message format". Where it differs from itself:
+docs/formats/dataworks.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from headgate.core.cache import Memo
+from headgate.core.errors import DecodeError
+from headgate.core.event import ColumnType, Event, Types
+from headgate.core.json import Int64, Raw, exact_text, parse, reader
+from headgate.core.options import CommonOptions
+from headgate.formats._oms.decode_values import (
+    IMAGES,
+    Bare,
+    TypedConverters,
+    converter,
+    image_text,
+    milliseconds,
+    sequence,
+    typed,
+    unknown,
+    wrong_images,
+)
+from headgate.formats.base import Decode, Sniffed
+
+ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
+DDL_OPS = {
+    "CREATE": "create",
+    "ALTER": "alter",
+    "ERASE": "drop",
+    "QUERY": "query",
+    "TRUNCATE": "truncate",
+    "RENAME": "rename",
+    "CINDEX": "create_index",
+    "DINDEX": "drop_index",
+}
+MARKER_OPS = {
+    "TRANSACTION_BEGIN": "begin",
+    "TRANSACTION_END": "commit",
+    "GTID": "begin",
+    "XACOMMIT": "commit",
+    "XAROLLBACK": "rollback",
+}
+OPS = [*ROW_OPS, *DDL_OPS, *MARKER_OPS, "HEARTBEAT"]
+VERSION = "2.0"
+NULL = Raw(b"null")
+
+
+class Source(msgspec.Struct, gc=False):
+    """The table a change comes from."""
+
+    dbType: str | None = None
+    dbVersion: str | None = None
+    dbName: str | None = None
+    schema: str | None = None
+    table: str | None = None
+
+
+class Schema(msgspec.Struct, gc=False):
+    """Source and columns; the columns stay raw, because they repeat and are cached."""
+
+    source: Source | None = None
+    column: Raw = NULL
+    pk: Raw = NULL
+
+
+class Image(msgspec.Struct, gc=False):
+    """One row image."""
+
+    data: dict[str, Any] | None = None
+
+
+class Times(msgspec.Struct, gc=False):
+    """The member `timestamp`."""
+
+    eventTime: Int64 | None = None
+    systemTime: Int64 | None = None
+    checkpointTime: Int64 | None = None
+
+
+class Statement(msgspec.Struct, gc=False):
+    """The member `ddl`."""
+
+    text: str | None = None
+
+
+class Payload(msgspec.Struct, gc=False):
+    """The change itself."""
+
+    op: str
+    before: Image | None = None
+    after: Image | None = None
+    timestamp: Times | None = None
+    ddl: Statement | None = None
+    scn: str | int | None = None
+
+
+class Message(msgspec.Struct, gc=False):
+    """The whole message; a heartbeat may come without `schema`."""
+
+    version: str
+    payload: Payload
+    schema: Schema | None = None
+    extend: Raw = NULL
+
+
+class Column(msgspec.Struct, gc=False):
+    """One column of the schema."""
+
+    name: str
+    type: str | None = None
+
+
+class RawImage(msgspec.Struct, gc=False):
+    """One row image, each value as its own bytes."""
+
+    data: dict[str, Raw] | None = None
+
+
+class RawPayload(msgspec.Struct, gc=False):
+    """Both images."""
+
+    before: RawImage | None = None
+    after: RawImage | None = None
+
+
+class RawMessage(msgspec.Struct, gc=False):
+    """The images alone."""
+
+    payload: RawPayload
+
+
+class Plan(msgspec.Struct):
+    """What the schema of a message means for its images; made once per distinct schema."""
+
+    key: tuple[str, ...] | None = None
+    types: Types | None = None
+    converters: TypedConverters = []
+    typed: frozenset[str] = frozenset()
+
+
+_message = reader(Message)
+_raw_message = reader(RawMessage)
+_columns = reader(list[Column] | None)
+_names = reader(list[str] | None)
+_NO_SCHEMA = Schema()
+_NO_SOURCE = Source()
+_NO_TIMES = Times()
+
+
+def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
+    """A decoder of DataWorks V2.0, the one version there is."""
+    plans = Memo(make_plan)
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is None:
+            return [Event("tombstone", format="dataworks", dialect="v2.0")]
+        message = parse(_message, value)
+        if message.version != VERSION:
+            raise unknown_version()
+        payload = message.payload
+        schema = message.schema or _NO_SCHEMA
+        plan = plans[bytes(schema.column), bytes(schema.pk)]
+        source = schema.source or _NO_SOURCE
+        times = payload.timestamp or _NO_TIMES
+        op = ROW_OPS.get(payload.op)
+        event = Event(
+            "row",
+            op,
+            source.dbName or None,
+            source.table or None,
+            schema=source.schema or None,
+            key=plan.key,
+            types=plan.types,
+            event_time=milliseconds(times.eventTime),
+            emit_time=milliseconds(times.systemTime),
+            format="dataworks",
+            dialect="v2.0",
+        )
+        if times.checkpointTime is not None:
+            event.position = {"checkpointTime": str(times.checkpointTime)}
+        if payload.scn is not None:
+            sequence(event, "scn", payload.scn)
+        extra = extra_of(source, message.extend)
+        if op is None:
+            other(event, payload, extra)
+        else:
+            before = payload.before.data if payload.before is not None else None
+            after = payload.after.data if payload.after is not None else None
+            if (op, bool(before), bool(after)) not in IMAGES:
+                raise wrong_images(op, before, after, ("payload.before.data", "payload.after.data"))
+            place(event, before, after, plan, value, extra)
+        event.extra = extra or None
+        return [event]
+
+    return decode
+
+
+def unknown_version() -> DecodeError:
+    """The error for a version of the protocol that the document does not have."""
+    return DecodeError(
+        "unknown-type", "version is not known", f"the one version known is {VERSION!r}"
+    )
+
+
+def make_plan(told: tuple[bytes, bytes]) -> Plan:
+    """The types and the key, and a converter for each column that needs one."""
+    column, pk = told
+    columns = parse(_columns, column)
+    names = parse(_names, pk)
+    key = None if names is None else tuple(names)
+    if not columns:
+        return Plan(key)
+    types = {c.name: ColumnType(c.type) for c in columns}
+    converters = [(c.name, f) for c in columns if c.type and (f := converter(c.type))]
+    return Plan(key, types, converters, typed(types))
+
+
+def extra_of(source: Source, extend: Raw) -> dict[str, str]:
+    """What only a re-encode needs, under the producer's own names."""
+    extra = {}
+    if source.dbType is not None:
+        extra["dbType"] = source.dbType
+    if source.dbVersion is not None:
+        extra["dbVersion"] = source.dbVersion
+    if (text := exact_text(extend)) is not None:
+        extra["extend"] = text
+    return extra
+
+
+def place(
+    event: Event, before: Any, after: Any, plan: Plan, value: bytes, extra: dict[str, str]
+) -> None:
+    """Put a row's images into its event, as canonical text."""
+    bare = Bare([], [])
+    if after:
+        event.after = image_text(after, plan.converters, bare, lambda: raw(value).after.data)
+    if before:
+        event.before = image_text(before, plan.converters, bare, lambda: raw(value).before.data)
+    bare.describe(extra, plan.typed)
+
+
+def raw(value: bytes) -> Any:
+    """The payload again, now each value as its own bytes."""
+    return parse(_raw_message, value).payload
+
+
+def other(event: Event, payload: Payload, extra: dict[str, str]) -> None:
+    """Everything that is not a row: DDL, transaction markers, heartbeat."""
+    text = payload.ddl.text if payload.ddl is not None else None
+    if payload.op == "HEARTBEAT":
+        event.kind = "heartbeat"
+    elif payload.op in DDL_OPS:
+        event.kind, event.op, event.ddl = "ddl", DDL_OPS[payload.op], text or ""
+    elif payload.op in MARKER_OPS:
+        event.kind, event.op = "marker", MARKER_OPS[payload.op]
+        extra["op"] = payload.op
+        if text:
+            extra["ddl"] = text
+    else:
+        raise unknown("payload.op", "DataWorks", OPS)
+
+
+def recognises(message: Sniffed) -> bool:
+    """`version` beside `payload`; Debezium's payload has no such neighbour."""
+    members = message.members
+    return "version" in members and "payload" in members and b'"op"' in bytes(members["payload"])

@@ -1,0 +1,257 @@
+"""OMS's method DataWorks: the DataWorks V2.0 message, as the document's samples are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from headgate.core.event import Event, Record, Types
+from headgate.core.losses import Lossy
+from headgate.core.options import EncodeOptions
+from headgate.formats._oms.decode_values import FIRST_MICROS
+from headgate.formats._oms.encode_values import row_writers, type_name
+from headgate.formats.base import Encode, Encoding
+from headgate.formats.encoding import Plans, json_value, to_json, whole, written
+
+FORMAT = "dataworks"
+VERSION = "2.0"
+ROW_OPS = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
+DDL_OPS = {
+    "create": "CREATE",
+    "alter": "ALTER",
+    "drop": "ERASE",
+    "truncate": "TRUNCATE",
+    "rename": "RENAME",
+    "create_index": "CINDEX",
+    "drop_index": "DINDEX",
+}
+MARKER_OPS = {"begin": "TRANSACTION_BEGIN", "commit": "TRANSACTION_END", "rollback": "XAROLLBACK"}
+NO_SCN = "null"
+"""What OMS writes where it has no sequence number."""
+FOREIGN = {"dbType": "mysql", "extend": "{}"}
+"""What stands for `extra` where the event is of another format."""
+NOTHING: dict[str, str] = {}
+
+
+class Source(msgspec.Struct, gc=False):
+    """The table a change comes from."""
+
+    dbType: str | None
+    dbVersion: str | None
+    dbName: str | None
+    schema: str | None
+    table: str | None
+
+
+class Schema(msgspec.Struct, gc=False):
+    """Source, columns and key."""
+
+    source: Source
+    column: Any
+    pk: tuple[str, ...] | None
+
+
+class Image(msgspec.Struct, gc=False):
+    """One row image."""
+
+    data: dict[str, Any]
+
+
+class Times(msgspec.Struct, gc=False):
+    """When it happened, was written, and how far the synchronization is."""
+
+    eventTime: int | None
+    systemTime: int | None
+    checkpointTime: Any
+
+
+class Statement(msgspec.Struct, gc=False):
+    """A DDL statement."""
+
+    text: str
+
+
+class Payload(msgspec.Struct, gc=False):
+    """The change itself."""
+
+    before: Image | None
+    after: Image | None
+    op: str
+    timestamp: Times
+    ddl: Statement | None
+    scn: str
+
+
+class Message(msgspec.Struct, gc=False):
+    """The whole message."""
+
+    version: str
+    schema: Schema
+    payload: Payload
+    extend: Any
+
+
+class EventTime(msgspec.Struct, gc=False):
+    """The time of a short heartbeat."""
+
+    eventTime: int | None
+
+
+class ShortPayload(msgspec.Struct, gc=False):
+    """The payload of a short heartbeat."""
+
+    timestamp: EventTime
+    op: str
+
+
+class ShortHeartbeat(msgspec.Struct, gc=False):
+    """The heartbeat of the document's template; its sample has all members."""
+
+    version: str
+    payload: ShortPayload
+
+
+def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
+    """An encoder of DataWorks V2.0, the one version there is."""
+    writers_of = row_writers("DataWorks", FORMAT)
+    columns = {own: Plans(column_planner(own)) for own in (False, True)}
+
+    def encode(event: Event, lost: list[str]) -> list[Record]:
+        own = event.format == FORMAT
+        extra = (event.extra or NOTHING) if own else FOREIGN
+        if event.kind == "tombstone":
+            return [Record(None)]
+        if event.kind == "heartbeat" and own and is_short(event):
+            at = stamp(event.event_time, "event-time-micros", lost)
+            beat = ShortPayload(EventTime(at), "HEARTBEAT")
+            return [Record(to_json(ShortHeartbeat(VERSION, beat)))]
+        op = word(event, extra)
+        if op is None:
+            return []
+        before = after = None
+        if event.kind == "row":
+            writers = writers_of(event, lost)
+            if event.before is not None:
+                before = Image(written(event.before, writers, lost))
+            if event.after is not None:
+                after = Image(written(event.after, writers, lost))
+        schema = Schema(
+            Source(
+                extra.get("dbType"),
+                extra.get("dbVersion"),
+                event.database,
+                event.schema,
+                event.table,
+            ),
+            None if event.types is None else columns[own](event.types),
+            event.key,
+        )
+        payload = Payload(
+            before, after, op, times(event, lost), statement(event, extra), scn(event)
+        )
+        return [Record(to_json(Message(VERSION, schema, payload, extend(extra))))]
+
+    return encode
+
+
+def column_planner(own: bool) -> Callable[[Types | None], Raw]:
+    """What makes `column` of a type map; types of this format are written as they came."""
+
+    def make(types: Types | None) -> Raw:
+        told = (types or {}).items()
+        return Raw(to_json([{"name": n, "type": type_name(t, own)} for n, t in told]))
+
+    return make
+
+
+def is_short(event: Event) -> bool:
+    """Whether a heartbeat says no more than its time."""
+    others = (event.extra, event.position, event.commit_ts, event.emit_time)
+    return all(other is None for other in others)
+
+
+def word(event: Event, extra: Mapping[str, str]) -> str | None:
+    """`op` of an event; None where it has no message."""
+    if event.kind == "row":
+        return ROW_OPS.get(event.op or "")
+    if event.kind == "ddl":
+        return DDL_OPS.get(event.op or "", "QUERY")
+    if event.kind == "marker":
+        return extra.get("op") or MARKER_OPS.get(event.op or "")
+    return "HEARTBEAT" if event.kind == "heartbeat" else None
+
+
+def stamp(micros: int | None, code: str, lost: list[str]) -> int | None:
+    """Milliseconds since the epoch, or microseconds where milliseconds are not enough.
+
+    So few that they read as milliseconds are lost, which `code` names.
+
+    >>> [stamp(t, "event-time-micros", []) for t in (1620457659000000, 1620457659000001)]
+    [1620457659000, 1620457659000001]
+    """
+    if micros is None:
+        return None
+    if micros % 1_000:
+        if abs(micros) >= FIRST_MICROS:
+            return micros
+        lost.append(code)
+    return micros // 1_000
+
+
+def times(event: Event, lost: list[str]) -> Times:
+    """The member `timestamp`; what is not known is null."""
+    checkpoint: Any = (event.position or NOTHING).get("checkpointTime")
+    if checkpoint is not None:
+        try:
+            checkpoint = whole(checkpoint)
+        except Lossy:
+            checkpoint = None
+    return Times(
+        stamp(event.event_time, "event-time-micros", lost),
+        stamp(event.emit_time, "emit-time-micros", lost),
+        checkpoint,
+    )
+
+
+def statement(event: Event, extra: Mapping[str, str]) -> Statement | None:
+    """The member `ddl`, which markers may have too."""
+    if event.kind == "ddl":
+        return Statement(event.ddl or "")
+    if event.kind == "marker" and "ddl" in extra:
+        return Statement(extra["ddl"])
+    return None
+
+
+def scn(event: Event) -> str:
+    """The sequence number, as text."""
+    if event.commit_ts is not None:
+        return str(event.commit_ts)
+    return (event.position or NOTHING).get("scn", NO_SCN)
+
+
+def extend(extra: Mapping[str, str]) -> Any:
+    """The member `extend`: JSON as it came."""
+    told = extra.get("extend")
+    if told is None:
+        return UNSET
+    return EMPTY if told == "{}" else json_value(told) or told
+
+
+EMPTY = Raw(b"{}")
+CARRIED = frozenset({"insert", "before", "database", "schema-name", "table", "key", "types"})
+CARRIED |= {"bare-values"}
+CARRIED |= {"commit-ts", "event-time", "event-time-millis", "event-time-micros"}
+CARRIED |= {"emit-time", "emit-time-millis", "emit-time-micros"}
+CARRIED |= {"ddl", "heartbeat", "transaction"}
+CARRIED |= {"position.checkpointTime", "position.scn"}
+
+
+def carries(dialect: str, options: EncodeOptions) -> frozenset[str]:
+    """What the format has a place for."""
+    return CARRIED
+
+
+ENCODING = Encoding(EncodeOptions, make_encoder, carries, producer="kafka")

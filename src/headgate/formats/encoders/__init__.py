@@ -1,1 +1,0 @@
-"""The writing half of each format; `common` holds what they share."""

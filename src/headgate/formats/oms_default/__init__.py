@@ -1,0 +1,24 @@
+"""OMS's own message: method Default, and DefaultExtendColumnType, which adds `__light_type`."""
+
+from __future__ import annotations
+
+from headgate.core.options import CommonOptions
+from headgate.formats._oms.decode_values import column_reader
+from headgate.formats.base import Format
+from headgate.formats.oms_default.decode import make_decoder, recognises
+from headgate.formats.oms_default.encode import ENCODING
+
+FORMAT = Format(
+    name="oms-default",
+    summary="OceanBase Migration Service, methods Default and DefaultExtendColumnType",
+    dialects={
+        "default": "method Default: values without types",
+        "extend-column-type": "method DefaultExtendColumnType: types in __light_type",
+    },
+    options=CommonOptions,
+    decoder=make_decoder,
+    recognises=recognises,
+    kinds="rows, DDL, heartbeats",
+    encoding=ENCODING,
+    column_reader=column_reader,
+)

@@ -1,0 +1,21 @@
+"""TiCDC Open Protocol: framed JSON keys and values, a pair per row, DDL or resolved point."""
+
+from __future__ import annotations
+
+from headgate.formats.base import Format
+from headgate.formats.open_protocol.decode import Options, make_decoder, recognises
+from headgate.formats.open_protocol.encode import ENCODING
+
+FORMAT = Format(
+    name="open-protocol",
+    summary="TiCDC Open Protocol: framed keys and values",
+    dialects={
+        "classic": "TiCDC of the tiflow repository, up to the classic v8.5",
+        "new": "TiCDC of the new architecture",
+    },
+    options=Options,
+    decoder=make_decoder,
+    recognises=recognises,
+    kinds="rows, DDL, resolved timestamps",
+    encoding=ENCODING,
+)

@@ -1,1 +1,0 @@
-"""What several codecs share: Kafka Connect values, OMS values, Debezium's other messages."""

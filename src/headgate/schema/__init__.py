@@ -1,0 +1,1 @@
+"""Table definitions, and the reader of DDL."""

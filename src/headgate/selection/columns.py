@@ -1,0 +1,113 @@
+"""Which columns of a row are kept."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from headgate.config.job import Filter
+from headgate.core.cache import Memo, Plans
+from headgate.core.errors import shown
+from headgate.core.event import Event, Image, Types
+from headgate.core.refusal import SelectionError
+from headgate.selection.globs import glob_regex
+
+HANDLE_KEY = 2
+"""TiCDC's flag of a column by which it tells rows apart."""
+_NAME_LISTS = ("numbers", "booleans", "nested", "h", "t", "base64", "unavailable", "partial_json")
+"""Members of `extra` that tell of columns by name: JSON arrays of names, or objects."""
+_TELLS_VALUES = frozenset({"sql", "query", "unnamedOld", "claimCheckLocation"})
+"""Members of `extra` that hold, or lead to, the values of columns that were cut."""
+
+
+class Columns:
+    """Which columns of a table are kept. Names are compared in any case, as MySQL does."""
+
+    def __init__(
+        self, include: tuple[str, ...] | None, exclude: tuple[str, ...], table: str
+    ) -> None:
+        self.table = table
+        self._include = None if include is None else _any_of(include)
+        self._exclude = _any_of(exclude)
+        self.keeps: Memo[str, bool] = Memo(self._keeps)
+        self._types = Plans(self._cut_types)
+        self._keys: Memo[tuple[str, ...], str | None] = Memo(self._lost_key)
+        self._lists: Memo[str, str | None] = Memo(self._cut_list)
+
+    def _keeps(self, name: str) -> bool:
+        if self._include is not None and not self._include.fullmatch(name):
+            return False
+        return not self._exclude.fullmatch(name)
+
+    def _lost_key(self, key: tuple[str, ...]) -> str | None:
+        return next((name for name in key if not self.keeps[name]), None)
+
+    def _cut_types(self, types: Types | None) -> tuple[Types | None, str | None]:
+        """The types that are left, and a handle key's column that is not."""
+        if types is None:
+            return None, None
+        kept = {name: told for name, told in types.items() if self.keeps[name]}
+        handles = tuple(name for name, told in types.items() if (told.flags or 0) & HANDLE_KEY)
+        return kept, self._lost_key(handles)
+
+    def cut(self, event: Event) -> Event:
+        """The event without the columns that are not kept."""
+        types, lost = self._types(event.types)
+        lost = self._keys[event.key] if event.key else lost
+        if lost is not None:
+            raise SelectionError(
+                "key-column",
+                f"the filter of {self.table} leaves out {shown(lost)}, a column of the key",
+                "keep the columns of the key: without them nobody can tell rows apart",
+            )
+        return msgspec.structs.replace(
+            event,
+            before=self._image(event.before),
+            after=self._image(event.after),
+            types=types,
+            extra=event.extra and self._extra(event.extra),
+        )
+
+    def _image(self, image: Image | None) -> Image | None:
+        keeps = self.keeps
+        return image and {name: value for name, value in image.items() if keeps[name]}
+
+    def _extra(self, extra: dict[str, str]) -> dict[str, str] | None:
+        left = {name: text for name, text in extra.items() if name not in _TELLS_VALUES}
+        for name in _NAME_LISTS:
+            if name in left:
+                text = self._lists[left.pop(name)]
+                if text is not None:
+                    left[name] = text
+        return left or None
+
+    def _cut_list(self, text: str) -> str | None:
+        """A list of columns, or a mapping by column, without those that are not kept."""
+        try:
+            told = msgspec.json.decode(text)
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+        if isinstance(told, list):
+            told = [name for name in told if isinstance(name, str) and self.keeps[name]]
+        elif isinstance(told, dict):
+            told = {name: value for name, value in told.items() if self.keeps[name]}
+        else:
+            return None
+        return msgspec.json.encode(told).decode() if told else None
+
+
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """What matches a name that fits one of the globs."""
+    choices = "|".join(map(glob_regex, patterns)) or r"(?!)"
+    return re.compile(choices, re.IGNORECASE | re.DOTALL)
+
+
+def left_out(filter: Filter, names: tuple[str, ...]) -> str | None:
+    """The first of these columns that a filter does not keep.
+
+    >>> left_out(Filter("shop.orders", exclude_columns=("ID",)), ("id", "name"))
+    'id'
+    """
+    columns = Columns(filter.include_columns, filter.exclude_columns, filter.table)
+    return next((name for name in names if not columns.keeps[name]), None)

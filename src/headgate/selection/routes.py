@@ -1,0 +1,151 @@
+"""New names for tables, and the topics of their messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from headgate.config.job import Route
+from headgate.core.errors import UsageError, shown
+from headgate.core.names import safe, words
+from headgate.core.refusal import SelectionError
+from headgate.selection.globs import check_groups, groups, regex_in_schema, split_regex
+
+MAX_TOPIC = 249
+_PLACE = re.compile(r"\{(database|schema|table)\}|\$(\d+)")
+Names = tuple["str | None", "str | None", str]
+"""A table's database, schema and name."""
+
+
+class Match(NamedTuple):
+    """How a route fits a table."""
+
+    groups: tuple[str, ...]
+    """What the groups of the pattern are."""
+    in_schema: bool
+    """Whether the pattern speaks of the table's schema, and not of any."""
+
+
+class Router:
+    """One route, ready to be used."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        database, table = split_regex(route.table)
+        self.names = _compiled(database, table)
+        below = regex_in_schema(table)
+        self.in_schema = None if below is None else _compiled(database, *below)
+        self.to = split_target(route.to) if route.to is not None else None
+
+    def match(self, database: str | None, schema: str | None, table: str) -> Match | None:
+        """How the route fits a table; None if it does not.
+
+        Where the source has schemas, two names are `database.table`, of any schema, or
+        `schema.table`.
+
+        >>> Router(Route("shop.(.*)", "lake.$1")).match("shop", "public", "orders")
+        Match(groups=('orders',), in_schema=False)
+        """
+        if schema is not None and self.in_schema is not None:
+            found = _groups(self.in_schema, (database, schema, table))
+            return None if found is None else Match(found, True)
+        found = _groups(self.names, (database, table))
+        if found is not None:
+            return Match(found, False)
+        found = None if schema is None else _groups(self.names, (schema, table))
+        return None if found is None else Match(found, True)
+
+    def new_names(self, old: Names, match: Match) -> Names:
+        """What a table that the route fits is called from now on.
+
+        A target of two names leaves a schema that the pattern does not speak of.
+        """
+        if self.to is None:
+            return old
+        words = {"database": old[0], "schema": old[1] or old[0], "table": old[2]}
+        found = [filled(part, words, match.groups) for part in self.to]
+        if len(found) == 3:
+            return found[0], found[1], found[2]
+        return found[0], None if match.in_schema else old[1], found[1]
+
+
+def _compiled(*expressions: str) -> list[re.Pattern[str]]:
+    return [re.compile(each, re.DOTALL) for each in expressions]  # a name may hold a line feed
+
+
+def _groups(
+    patterns: list[re.Pattern[str]], names: tuple[str | None, ...]
+) -> tuple[str, ...] | None:
+    """The groups of all patterns, if each fits its name."""
+    found: list[str] = []
+    for pattern, name in zip(patterns, names):
+        match = None if name is None else pattern.fullmatch(name)
+        if match is None:
+            return None
+        found += match.groups("")
+    return tuple(found)
+
+
+def split_target(template: str) -> tuple[str, ...]:
+    """The names of a route's target: database and table, or database, schema and table.
+
+    >>> split_target("lake.$1"), split_target("lake.raw.$1")
+    (('lake', '$1'), ('lake', 'raw', '$1'))
+    """
+    names = tuple(template.split("."))
+    if not 2 <= len(names) <= 3 or not all(names):
+        raise UsageError(
+            f"{shown(template)} is no target; write database.table, as in 'lake.$1', or "
+            "database.schema.table"
+        )
+    return names
+
+
+def check_route(route: Route) -> None:
+    """Refuse a route whose pattern or templates are wrong.
+
+    >>> check_route(Route("shop.(.*)", "lake.$1"))
+    """
+    count = sum(map(groups, split_regex(route.table)))
+    if route.to is not None:
+        split_target(route.to)
+        check_groups(route.to, count)
+    if route.topic is not None:
+        check_groups(route.topic, count)
+
+
+def filled(
+    template: str,
+    words: Mapping[str, str | None],
+    found: tuple[str, ...],
+    write: Callable[[str], str] = str,
+) -> str:
+    """A template with its names and `$1`, `$2` … replaced.
+
+    >>> filled("lake_$1_{table}", {"table": "t"}, ("orders",))
+    'lake_orders_t'
+    """
+
+    def place(match: re.Match[str]) -> str:
+        return write(found[int(match[2]) - 1] if match[2] else words[match[1]] or "")
+
+    return _PLACE.sub(place, template)
+
+
+def topic_name(template: str, names: Names, found: tuple[str, ...]) -> str:
+    """A topic's name; characters that topics cannot have are written as `_x` and their bytes.
+
+    Different names stay different: where a name itself has such an `_x41`, its `_` is escaped.
+
+    >>> topic_name("cdc.{database}.{table}", ("shop", None, "été"), ())
+    'cdc.shop._xc3_xa9t_xc3_xa9'
+    """
+    topic = filled(template, words(template, *names), found, safe)
+    if len(topic) > MAX_TOPIC or topic in ("", ".", ".."):
+        raise SelectionError(
+            "route",
+            f"no topic can be called {shown(topic)}",
+            f"a topic's name has 1 to {MAX_TOPIC} characters: give the table a route of its own",
+        )
+    return topic

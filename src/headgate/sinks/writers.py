@@ -1,0 +1,190 @@
+"""Where a job's messages go: files, Kafka, the console."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.config.job import Sink
+from headgate.core.errors import StorageError, UsageError, reason_of
+from headgate.kafka.admin import Topics
+from headgate.kafka.client_options import writing
+from headgate.sources.streams import Range
+from headgate.spark.state_files import read_state, write_state
+from headgate.spark.storage import Storage
+
+OWNER = "_headgate.json"
+"""The file by which a directory knows the job that writes it."""
+BATCH = "_batch.json"
+"""The file by which a batch knows what it holds of its source. It is put there last."""
+
+
+STAGED = "_staged-"
+"""What the folder of a batch is called until it is whole, with its number."""
+
+
+class Owner(msgspec.Struct, omit_defaults=True):
+    """The job that writes a directory; of dead letters also where its inbox is."""
+
+    job: str
+    checkpoint: str | None = None
+
+
+class Written(msgspec.Struct):
+    """What a batch in its place holds."""
+
+    source: Range
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch to be written."""
+
+    number: int
+    source: Range
+    """What it holds of its source."""
+    still_ours: Callable[[], None]
+    """Refuses to go on where another instance of the job has taken over."""
+
+
+class Writer(Protocol):
+    """Writes the messages of a batch; a batch that was written before is written again or left."""
+
+    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write parts one after the other."""
+
+
+def writer(spark: SparkSession, sink: Sink, job_id: str, settings: Mapping[str, str]) -> Writer:
+    """What writes to a sink; `settings` are Spark's."""
+    if sink.kind == "file":
+        storage = Storage(sink.path or "", settings, private=False)
+        return FileWriter(storage, Owner(job_id), sink.lines)
+    if sink.kind == "kafka":
+        return KafkaWriter(spark, sink)
+    return ConsoleWriter()
+
+
+class FileWriter:
+    """A folder per batch, put in its place as a whole: exactly once.
+
+    Where folders cannot be renamed its files are put there one after the other; a batch that was
+    cut off so lacks its last file, and is written again.
+
+    The folders are named so that Spark reads them as columns `batch` and `step`, and so that their
+    names sort in the order of the messages.
+    """
+
+    def __init__(self, storage: Storage, owner: Owner, lines: bool) -> None:
+        self.storage, self.lines, path = storage, lines, storage.uri
+        found = read_state(self.storage, OWNER, Owner)
+        if found is not None and found.job != owner.job:
+            raise UsageError(
+                f"{path} was written by another job or from another checkpoint, and its batches "
+                "would be taken for this one's; name a new directory, or restore the checkpoint"
+            )
+        if found is None:
+            if any(not name.startswith((".", "_")) for name in self.storage.names()):
+                raise UsageError(f"{path} holds files of something else; name a new directory")
+            write_state(self.storage, OWNER, owner)
+        for name in self.storage.names():
+            if name.startswith(STAGED):
+                self.storage.delete(name)  # of a run that was killed
+        batches = [n.partition("=")[2] for n in self.storage.names() if n.startswith("batch=")]
+        self.newest = max((int(n) for n in batches if n.isdigit()), default=-1)
+
+    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write a batch beside its place, then move it there."""
+        if self.is_written(batch) or not parts:
+            return
+        # A name of its own: another instance that was held up may still write the same batch.
+        staged = f"{STAGED}{batch.number:08d}-{uuid.uuid4().hex[:8]}"
+        self.storage.make_folder(staged)
+        for step, part in enumerate(parts):
+            try:
+                self.write_step(part, f"{self.storage.for_spark(staged)}/step={step:04d}")
+            except (PySparkException, Py4JJavaError) as error:
+                raise StorageError(f"cannot write {self.storage.uri}: {reason_of(error)}") from None
+        write_state(self.storage, f"{staged}/{BATCH}", Written(batch.source))
+        batch.still_ours()
+        self.storage.delete(place_of(batch))  # a part, where a folder is not moved as a whole
+        self.storage.move_folder(staged, place_of(batch))
+        self.newest = batch.number
+
+    def is_written(self, batch: Batch) -> bool:
+        """Whether a batch is there: written before the job was stopped, of the same messages.
+
+        Where it is of others, or later batches are there, the job's checkpoint is older than its
+        target, and to go on would lose messages or double them.
+        """
+        number = batch.number
+        found = read_state(self.storage, f"{place_of(batch)}/{BATCH}", Written)
+        if number < self.newest or (found is not None and found.source != batch.source):
+            raise UsageError(
+                f"{self.storage.uri} has batch {self.newest}, and the checkpoint knows the batches "
+                f"before {number} only: it is older than the target, as from a backup, and "
+                "messages would be lost or doubled; restore both together, or start with a new "
+                "checkpoint and a new target"
+            )
+        return found is not None
+
+    def write_step(self, part: DataFrame, path: str) -> None:
+        """Write messages as lines or with Kafka's columns."""
+        if self.lines:
+            values = part.where("value IS NOT NULL").select(F.col("value").cast("string"))
+            values.write.mode("overwrite").text(path)
+        else:
+            part.write.mode("overwrite").parquet(path)
+
+
+def place_of(batch: Batch) -> str:
+    """The folder of a batch."""
+    return f"batch={batch.number:08d}"
+
+
+class KafkaWriter:
+    """Spark's Kafka sink: at least once; the header `headgate-id` tells copies apart."""
+
+    def __init__(self, spark: SparkSession, sink: Sink) -> None:
+        self.sink = sink
+        self.topics = Topics(spark, sink)
+        topic = sink.options.get("topic")
+        if topic is not None and "{" not in str(topic):
+            self.topics.check([str(topic)])  # a name that cannot be is refused at the start
+
+    def options(self) -> dict[str, str]:
+        """What Spark's sink is told, for the topics that are known by now."""
+        found = writing(self.sink.kafka, sum(self.topics.known.values()))
+        if found.get("kafka.acks") in ("0", "1"):
+            # Without all acknowledgements, what is sent again could come behind what follows it.
+            found.setdefault("kafka.max.in.flight.requests.per.connection", "1")
+        return found
+
+    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write parts one after the other; a part is acknowledged before the next begins."""
+        self.topics.check(topics)
+        options = self.options()
+        for part in parts:
+            batch.still_ours()
+            part.write.format("kafka").options(**options).save()
+
+
+class ConsoleWriter:
+    """Values as lines on standard output."""
+
+    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Print a batch."""
+        batch.still_ours()
+        out: Any = sys.stdout.buffer
+        for part in parts:
+            for row in part.select("value").toLocalIterator():
+                out.write((b"null" if row.value is None else bytes(row.value)) + b"\n")
+        out.flush()

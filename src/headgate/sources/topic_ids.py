@@ -1,0 +1,58 @@
+"""The topics of a job's source, known by their ids: one that was made anew is another topic.
+
+Its offsets begin at 0 again. Where it has more messages than the old one had, Spark would read on
+at the old place, and pass over the first ones without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from headgate.config.job import Source
+from headgate.core.errors import UsageError, shown
+from headgate.kafka.admin import Admin
+from headgate.sources.streams import matching
+from headgate.spark.state_files import read_state, write_state
+from headgate.spark.storage import Storage
+
+FILE = "topics.json"
+
+
+class Known(msgspec.Struct):
+    """The topics that were read, with their ids."""
+
+    topics: dict[str, str] = {}
+
+
+class TopicIds:
+    """Compares the topics of a source with those that the job knows."""
+
+    def __init__(self, spark: SparkSession, source: Source, storage: Storage) -> None:
+        self.source, self.storage = source, storage
+        # Asked once at first: Spark would try for minutes before it says that nobody answers.
+        with Admin(spark._jvm, source.kafka, source.name, tries=1) as admin:
+            names = matching(source.topics, admin.names())
+        self.admin = Admin(spark._jvm, source.kafka, source.name)
+        self.known = (read_state(storage, FILE, Known) or Known()).topics
+        self.check(names)
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse topics that are not those of that name which the job has read; note new ones."""
+        found = self.admin.ids(names)
+        for name, id_ in found.items():
+            if self.known.get(name, id_) != id_:
+                raise UsageError(
+                    f"{self.source.name}: topic {shown(name)} was deleted and made again since the "
+                    "job last read it, and what the job knows of its offsets is of the old one; "
+                    "start with a new checkpoint and a new target, and say with starting from where"
+                )
+        if found.keys() - self.known.keys():
+            self.known = {**self.known, **found}
+            write_state(self.storage, FILE, Known(self.known))
+
+    def close(self) -> None:
+        """Close the client."""
+        self.admin.close()

@@ -1,0 +1,1 @@
+"""What knows Spark: the DataFrame API, sessions, jars and file systems."""

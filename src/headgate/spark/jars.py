@@ -1,0 +1,234 @@
+"""How connectors, which are jars, get onto Spark's classpath: resolved once, then from a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import pyspark
+
+from headgate.core.errors import UsageError, unknown_name
+
+AWS_SDK = "2.29.52"
+"""The version that hadoop-aws was built with."""
+AWS_MODULES = (
+    "annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol",
+    "aws-xml-protocol", "checksums", "checksums-spi", "crt-core", "endpoints-spi", "http-auth",
+    "http-auth-aws", "http-auth-aws-eventstream", "http-auth-spi", "http-client-spi",
+    "identity-spi", "json-utils", "metrics-spi", "netty-nio-client", "profiles", "protocol-core",
+    "regions", "retries", "retries-spi", "s3", "s3-transfer-manager", "sdk-core", "sts",
+    "third-party-jackson-core", "utils",
+)  # fmt: skip
+"""What S3 needs of the SDK: 9 MB, where the bundle that hadoop-aws asks for has 600."""
+CONNECTORS = {
+    "kafka": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
+        # The newest of 4.1 that Maven Central answered for; the connector does not load without it.
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+        "org.apache.kafka:kafka-clients:3.9.1",
+        "org.apache.commons:commons-pool2:2.12.1",
+    ),
+    "s3a": (
+        "org.apache.hadoop:hadoop-aws:3.4.2",
+        "org.reactivestreams:reactive-streams:1.0.4",
+        "software.amazon.eventstream:eventstream:1.0.1",
+        *(f"software.amazon.awssdk:{module}:{AWS_SDK}" for module in AWS_MODULES),
+    ),
+}
+"""Maven coordinates by the connector's name: exactly the jars that the tests run with."""
+
+CHECKSUMS = Path(__file__).with_name("jars.sha256")
+"""The SHA-256 of each of them, in the form that `sha256sum --check` reads."""
+TIMEOUT = 600
+SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+
+
+def coordinates_of(name: str) -> tuple[str, ...]:
+    """The Maven coordinates of a connector.
+
+    >>> coordinates_of("kafka")[0].rpartition(":")[0]
+    'org.apache.spark:spark-sql-kafka-0-10_2.13'
+    """
+    if name not in CONNECTORS:
+        raise unknown_name("connector", name, CONNECTORS)
+    return CONNECTORS[name]
+
+
+def settings(*names: str) -> dict[str, str]:
+    """The Spark settings that put these connectors onto the classpath of a new session.
+
+    The jars are those in the directory that HEADGATE_JARS names, or else they are resolved from
+    Maven Central once and then taken from the cache (HEADGATE_CACHE, or ~/.cache/headgate).
+
+    >>> settings()
+    {}
+    """
+    own = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
+    sets = [coordinates_of(name) for name in names]
+    # Where Spark has the connector itself, it has what goes with it.
+    missing = [told for told in sets if told[0].split(":")[1] not in own]
+    if not missing:
+        return {}
+    wanted = [each for told in missing for each in told]
+    folder = os.environ.get("HEADGATE_JARS")
+    if not folder:
+        return on_classpath([jar for told in missing for jar in checked(told)])
+    jars = sorted(Path(folder).glob("*.jar"))
+    if not jars:
+        raise UsageError(
+            f"HEADGATE_JARS names {folder}, where there is no jar; put {', '.join(wanted)} "
+            "there, or unset it to have them resolved from Maven Central"
+        )
+    return on_classpath(jars)
+
+
+def checked(wanted: Sequence[str]) -> list[Path]:
+    """The jars of a connector, each of which is the one that Headgate was tested with."""
+    jars = resolve(wanted, transitive=False)
+    known = dict(line.split()[::-1] for line in CHECKSUMS.read_text().splitlines())
+    names = {"{1}-{2}.jar".format(*told.split(":")) for told in wanted}
+    wrong = [f"{name} is missing" for name in sorted(names - {jar.name for jar in jars})]
+    for jar in jars:
+        if jar.name not in names:
+            wrong.append(f"{jar.name} is none of the connector's jars")
+        elif hashlib.sha256(jar.read_bytes()).hexdigest() != known[jar.name]:
+            wrong.append(
+                f"{jar.name} has another SHA-256 than the jar that Headgate is tested with"
+            )
+    if wrong:
+        folder = cache() / folder_name(wanted, False)
+        raise UsageError(
+            f"{folder}: {', '.join(wrong)}; find out why, then remove the directory, and the jars "
+            "are fetched again. Jars of your own go into a directory that HEADGATE_JARS names"
+        )
+    return jars
+
+
+def on_classpath(jars: Iterable[Path]) -> dict[str, str]:
+    """Spark's setting for jar files, without those of which Spark has its own.
+
+    >>> on_classpath([Path("/jars/spark-tags_2.13-4.1.0.jar"), Path("/jars/kafka-clients-3.9.jar")])
+    {'spark.jars': '/jars/kafka-clients-3.9.jar'}
+    """
+    own = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
+    return {"spark.jars": ",".join(str(jar) for jar in jars if artifact(jar) not in own)}
+
+
+def artifact(jar: Path) -> str:
+    """What a jar is of: its name without its version.
+
+    >>> artifact(Path("spark-sql-kafka-0-10_2.13-4.1.0-preview1.jar"))
+    'spark-sql-kafka-0-10_2.13'
+    """
+    return re.sub(r"-\d+\.\d.*", "", jar.stem)
+
+
+def cache() -> Path:
+    """Where resolved jars are kept."""
+    told = os.environ.get("HEADGATE_CACHE")
+    return (Path(told) if told else Path.home() / ".cache" / "headgate") / "jars"
+
+
+def resolve(wanted: Sequence[str], transitive: bool = True) -> list[Path]:
+    """The jars of Maven coordinates with all that they depend on; from the cache if once resolved.
+
+    >>> resolve(["a:b"])
+    Traceback (most recent call last):
+    headgate.core.errors.UsageError: 'a:b' is not a Maven coordinate; write group:artifact:version
+    """
+    for told in wanted:
+        if not re.fullmatch(r"[^\s:]+:[^\s:]+:[^\s:]+", told):
+            raise UsageError(f"{told!r} is not a Maven coordinate; write group:artifact:version")
+    folder = cache() / folder_name(wanted, transitive)
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".resolving-") as unfinished:
+            jars = fetch(wanted, transitive, Path(unfinished))
+            try:
+                jars.rename(folder)
+            except OSError:
+                # Another process was faster, which is as good.
+                if not folder.is_dir():
+                    raise
+    return sorted(folder.glob("*.jar"))
+
+
+def folder_name(coordinates: Sequence[str], transitive: bool) -> str:
+    """One directory for one set of coordinates; no colon, which a Java classpath splits at."""
+    first = "-".join(coordinates[0].split(":")[1:])
+    whole = " ".join([*coordinates, str(transitive)])
+    return f"{first}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+
+
+def fetch(coordinates: Sequence[str], transitive: bool, folder: Path) -> Path:
+    """Have Ivy, which PySpark ships, bring the jars into a directory inside this one."""
+    ivy = next(iter(SPARK_JARS.glob("ivy-*.jar")), None)
+    if ivy is None:
+        raise unresolved(
+            coordinates, f"the installed PySpark has no Ivy (ivy-*.jar) in {SPARK_JARS}"
+        )
+    if not java().is_file():
+        raise unresolved(coordinates, "resolving needs a JDK (17 or newer) and none was found")
+    wanted, jars = folder / "ivy.xml", folder / "jars"
+    wanted.write_text(ivy_file(coordinates, transitive))
+    told = [str(java()), "-jar", str(ivy), "-ivy", str(wanted), "-cache", str(folder / "ivy")]
+    told += ["-types", "jar", "bundle"]
+    told += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
+    try:
+        done = subprocess.run(told, capture_output=True, text=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise unresolved(coordinates, f"Ivy had no answer within {TIMEOUT} seconds") from None
+    if done.returncode or not any(jars.glob("*.jar")):
+        raise unresolved(coordinates, complaint(done.stdout + done.stderr))
+    return jars
+
+
+def java() -> Path:
+    """The java command."""
+    home = os.environ.get("JAVA_HOME")
+    return Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "java")
+
+
+def ivy_file(coordinates: Iterable[str], transitive: bool) -> str:
+    """What to resolve, as Ivy reads it."""
+    lines = []
+    for told in coordinates:
+        group, name, version = map(quoteattr, told.split(":"))
+        lines.append(
+            f'<dependency org={group} name={name} rev={version} conf="default->default" '
+            f'transitive="{str(transitive).lower()}"/>'
+        )
+    return (
+        '<ivy-module version="2.0"><info organisation="headgate" module="jars"/>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{''.join(lines)}</dependencies></ivy-module>"
+    )
+
+
+def complaint(output: str) -> str:
+    """What Ivy could not do, out of all that it printed.
+
+    >>> complaint(":: problems ::\\n  :: org.x#y;1.0: not found\\n")
+    'org.x:y:1.0: not found'
+    """
+    lines = [line.strip() for line in output.splitlines()]
+    missing = re.findall(r"^\s*:: (\S+)#(\S+);(\S+): (.+)$", output, re.MULTILINE)
+    found = [f"{group}:{name}:{version}: {why}" for group, name, version, why in missing]
+    found += [line for line in lines if "Server access error" in line or "FAILED" in line][:2]
+    return "; ".join(dict.fromkeys(found)) or (lines[-1] if lines else "Ivy said nothing")
+
+
+def unresolved(coordinates: Sequence[str], why: str) -> UsageError:
+    """What was tried and what to do."""
+    return UsageError(
+        f"cannot get {', '.join(coordinates)} from Maven Central ({why}); check the network "
+        "(behind a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…'), or put the "
+        "jars into a directory and name it in HEADGATE_JARS, or start with spark-submit --packages"
+    )

@@ -1,0 +1,141 @@
+"""A pass's messages on their way to the sinks: many of them in one row of Spark's.
+
+Spark takes a row from a worker, holds it, looks at it for tallies and reads it again: that costs
+more than the bytes in it. So the bytes of many messages lie one behind the other in one row, with
+where each begins, and Spark's own expressions take them apart when they are written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from headgate.arrow.headers import FROM_TEXT, ID_HEADER
+
+PACK_BYTES = 256 * 1024
+"""Half of what Java's collector takes for a large object where the heap is a gigabyte."""
+FLAT_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("id", pa.string()),
+        ("partition", pa.int32()),
+        ("topic", pa.string()),
+        ("headers", pa.string()),
+    ]
+)
+"""A message for a sink. The id is what it is known by; headers are as text, without the id."""
+_NUMBERS = pa.list_(pa.int32())
+_TEXTS = pa.list_(pa.string())
+_BYTES = ("key", "value", "id")
+PACK_SCHEMA = pa.schema(
+    [
+        ("sink", pa.int32()),
+        ("step", pa.int32()),
+        *((f"{name}_bytes", pa.binary()) for name in _BYTES),
+        *((f"{name}_at", _NUMBERS) for name in _BYTES),
+        *((f"{name}_missing", pa.list_(pa.bool_())) for name in _BYTES),
+        ("partitions", _NUMBERS),
+        ("topics", _TEXTS),
+        ("topic_at", _NUMBERS),
+        ("carried", _TEXTS),
+    ]
+)
+"""Messages of one step for one sink: `at` is where each begins and, last, where they end. What no
+message has, or none is missing, is null; so is `topic_at` where all have one topic. Spark takes
+numbers over one by one, so that there are as few lists of them as can be."""
+
+
+def flat_rows(rows: int, **columns: pa.Array) -> pa.RecordBatch:
+    """Messages; the columns that are not given are null."""
+    arrays = [columns.get(f.name, pa.nulls(rows, f.type)) for f in FLAT_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=FLAT_SCHEMA)
+
+
+def packs(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Messages, in packs: the columns of PACK_SCHEMA.
+
+    >>> flat = flat_rows(2, value=pa.array([b"ab", None]), topic=pa.array(["t", "t"]))
+    >>> found = packs(0, 1, flat)
+    >>> [found[f"value_{name}"].to_pylist() for name in ("bytes", "at", "missing")]
+    [[b'ab'], [[1, 3, 3]], [[False, True]]]
+    """
+    starts = {name: places(flat.column(name)) for name in _BYTES}
+    cuts = cut(starts["value"].astype(np.int64) + starts["key"])
+    count = len(cuts) - 1
+    found = {
+        "sink": pa.array(np.full(count, sink, np.int32)),
+        "step": pa.array(np.full(count, step, np.int32)),
+    }
+    lists = pa.array(cuts)
+    sizes = np.diff(cuts) + 1
+    ends = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+    each = np.arange(cuts[-1] + count) - np.repeat(np.arange(count), sizes)
+    for name in _BYTES:
+        column, at = flat.column(name), starts[name]
+        buffers = [None, pa.py_buffer(at[cuts]), column.buffers()[2]]
+        found[f"{name}_bytes"] = pa.Array.from_buffers(pa.binary(), count, buffers)
+        inside = at[each] - np.repeat(at[cuts[:-1]], sizes) + np.int32(1)
+        found[f"{name}_at"] = pa.ListArray.from_arrays(ends, pa.array(inside))
+        if column.null_count:
+            found[f"{name}_missing"] = pa.ListArray.from_arrays(lists, column.is_null())
+    for name, given in (
+        ("partitions", flat.column("partition")),
+        ("carried", flat.column("headers")),
+    ):
+        if given.null_count < len(given):
+            found[name] = pa.ListArray.from_arrays(lists, given)
+    topics = flat.column("topic").dictionary_encode()
+    found["topics"] = pa.array([topics.dictionary.to_pylist()] * count, _TEXTS)
+    if len(topics.dictionary) != 1 or topics.null_count:
+        found["topic_at"] = pa.ListArray.from_arrays(lists, topics.indices)
+    return found
+
+
+def places(column: pa.Array) -> Any:
+    """Where in its buffer each value of a column begins, and where the last one ends."""
+    offsets = column.buffers()[1]
+    if offsets is None or not len(column):
+        return np.zeros(len(column) + 1, np.int32)
+    return np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+
+
+def cut(starts: Any) -> Any:
+    """Where packs begin, given where messages begin and the last one ends; and the end.
+
+    >>> cut(np.array([0, PACK_BYTES, PACK_BYTES + 1, 2 * PACK_BYTES])).tolist()
+    [0, 1, 3]
+    """
+    number = (starts[:-1] - starts[0]) // PACK_BYTES
+    changes = np.flatnonzero(number[1:] != number[:-1]) + 1
+    return np.concatenate([[0], changes, [len(number)]]).astype(np.int32)
+
+
+def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
+    """The messages of packs in their order, in the columns that a sink takes.
+
+    `with_headers` says whether any has more headers than its id: to read them is dear.
+    """
+    packed = [name for name in PACK_SCHEMA.names if name not in ("sink", "step")]
+    each = work.selectExpr(*packed, "explode(sequence(0, size(value_at) - 2)) AS n")
+    headers = named = f"array(named_struct('key', '{ID_HEADER}', 'value', {piece('id')}))"
+    if with_headers:
+        each = each.selectExpr("*", "get(carried, n) AS headers")
+        headers = f"CASE WHEN headers IS NULL THEN {named} ELSE concat({FROM_TEXT}, {named}) END"
+    return each.selectExpr(
+        f"{piece('key')} AS key",
+        f"{piece('value')} AS value",
+        "get(partitions, n) AS partition",
+        "get(topics, IF(topic_at IS NULL, 0, get(topic_at, n))) AS topic",
+        f"{headers} AS headers",
+    )
+
+
+def piece(name: str) -> str:
+    """Spark's expression for the bytes of one message's column."""
+    begin = f"get({name}_at, n)"
+    found = f"substring({name}_bytes, {begin}, get({name}_at, n + 1) - {begin})"
+    return f"CASE WHEN get({name}_missing, n) THEN NULL ELSE {found} END"

@@ -1,0 +1,137 @@
+"""The Spark session of the command line and the tests."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from headgate.core.errors import UsageError
+from headgate.core.limits import BATCH_BYTES
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+REDACTED = (
+    "(?i)secret|password|passwd|pwd|token|access[._-]?key|api[._-]?key|credential|jaas|"
+    "connection[._-]?string|dsn|private[._-]?key|keystore|truststore"
+)
+"""Names of settings whose values Spark never prints; its own pattern misses most of these."""
+SOCKETS = "spark.python.unix.domain.socket.enabled"
+LONGEST_FOLDER = 60
+"""The path of a Unix socket is at most 103 bytes, and Spark's names take 42 of them."""
+
+
+def master_of(told: str | None) -> str:
+    """The master that was told, or spark-submit's own; else this machine.
+
+    >>> master_of("local[2]"), master_of(None)
+    ('local[2]', 'local[*]')
+    """
+    if told is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit began this process
+        SparkContext._ensure_initialized()
+        told = SparkConf().get("spark.master")
+    return told or "local[*]"
+
+
+@cache
+def sockets(master: str) -> dict[str, str]:
+    """Settings by which Spark and its Python workers talk through Unix sockets, not through TCP.
+
+    Each sends to the other while neither may be reading, and with TCP some kernels then drop what
+    would let them go on: both wait for ever. The files of the sockets are removed at the end.
+
+    >>> sockets("spark://host:7077")
+    {'spark.python.unix.domain.socket.enabled': 'true'}
+    """
+    if not hasattr(socket, "AF_UNIX"):
+        return {}
+    if not master.startswith("local"):
+        return {SOCKETS: "true"}  # machines have their own folders, and Headgate where they like
+    folder = tempfile.mkdtemp(prefix="headgate-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if len(os.fsencode(folder)) > LONGEST_FOLDER:
+        return {}
+    return {
+        SOCKETS: "true",
+        "spark.python.unix.domain.socket.dir": folder,
+        "spark.python.daemon.module": "headgate.spark.daemon",
+    }
+
+
+def start_jvm(settings: Mapping[str, str]) -> None:
+    """Start Spark's JVM with these settings, but for those that are secret by their name.
+
+    Everybody on the machine can read its command line; a session's settings reach it otherwise. It
+    gets a process group of its own, because a signal for this process's group is ours to handle:
+    it ends when this process does.
+    """
+    public = [(n, v) for n, v in settings.items() if not re.search(REDACTED, n)]
+    launch: Any = launch_gateway
+    gateway = launch(SparkConf().setAll(public), {"start_new_session": True})
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def jvm_ended(wait: float) -> str | None:
+    """How Spark's JVM ended and where to look, if it has ended or does within so many seconds."""
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        status = process.wait(wait)
+    except subprocess.TimeoutExpired:
+        return None
+    how = signal.Signals(-status).name if status < 0 else f"status {status}"
+    return (
+        f"Spark's JVM ended ({how}); look at what it said before this, for a file hs_err_pid*.log "
+        "in the working directory, and in the system's log for the out-of-memory killer (then "
+        "lower spark.driver.memory, or free memory); started again, the job goes on where it was"
+    )
+
+
+def session(master: str | None = None, **settings: str) -> SparkSession:
+    """A session for decoding; workers use this Python.
+
+    >>> session("local[2]").conf.get("spark.sql.session.timeZone")
+    'UTC'
+    """
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise UsageError("Spark needs a JDK (17 or newer) and none was found; install one")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    quiet = Path(__file__).with_name("log4j2.properties")
+    settings.setdefault(
+        "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet.as_uri()}"
+    )
+    chosen = master_of(master)
+    told = {"spark.redaction.regex": REDACTED, **SETTINGS, **sockets(chosen), **settings}
+    if SparkContext._gateway is None:
+        start_jvm({"spark.master": chosen, **told})
+    builder = SparkSession.builder.appName("headgate").master(chosen)
+    for name, value in told.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    server: Any = spark.sparkContext._accumulatorServer
+    if isinstance(server.server_address, str):  # a socket, which Spark leaves behind
+        atexit.register(Path(server.server_address).unlink, missing_ok=True)
+    return spark
