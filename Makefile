@@ -29,10 +29,12 @@ interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter what is writte
 torture: $(STAMP)  ## Kill a job twenty times, and give it the other faults (HEADGATE_KILLS, HEADGATE_SEED)
 	$(BIN)/python -m pytest -rs tests/torture $(PYTEST_ARGS)
 
-lint: $(STAMP)  ## Check format, style and types
+lint: $(STAMP)  ## Check format, style, types, layers and dead code
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/vulture
 
 format: $(STAMP)  ## Format the code
 	$(BIN)/ruff format .

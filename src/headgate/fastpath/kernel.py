@@ -21,7 +21,7 @@ FIXED, HOLE, ZEROS = range(3)
 NEW, SLOW = -1, -2
 """A row of an unknown template, and one that only the codecs can read."""
 
-QUOTE, BACKSLASH, COLON, COMMA = 34, 92, 58, 44
+QUOTE, BACKSLASH, COLON = 34, 92, 58
 MINUS, DOT, ZERO, NINE = 45, 46, 48, 57
 
 
