@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 from recorded import lines, unpacked
 from test_cases import FOLDERS, content, settings_of
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import decoder
 
 VECTORS = Path(__file__).parent / "vectors"
 FORMATS = ("debezium", "debezium-smt")

@@ -19,9 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder
-from headgate.formats import decoder
 
 VECTORS = Path(__file__).parent / "vectors"
 MYSQL = VECTORS / "mysql80"

@@ -10,8 +10,8 @@ from typing import Any
 
 from recorded import ABSENT, VECTORS, Difference, decoded, lines, same, unpacked
 
+from headgate.codec.decoder import decoder
 from headgate.core.mysql_types import parse_type
-from headgate.formats import decoder
 
 TICDC = VECTORS / "ticdc"
 SCHEMA = (TICDC / "schema.sql").read_text(encoding="utf-8")

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import canal
 
+from headgate.codec.decoder import decoder
 from headgate.core.errors import DecodeError, UsageError
 from headgate.core.event import Event
 from headgate.core.json import Number
-from headgate.formats import decoder
 from headgate.formats.canal_json import decode as canal_json
 
 CASES = Path(__file__).parent / "cases" / "canal-json"

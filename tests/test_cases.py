@@ -19,9 +19,8 @@ from typing import Any
 import pytest
 
 from headgate.cli.event_lines import as_dict
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import decoder
 
 CASES = Path(__file__).parent / "cases"
 FOLDERS = sorted(p.parent for p in CASES.glob("*/*/expect.json"))

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from connect_messages import VECTORS, Written, golden, recorded, written
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import ColumnType, Event
-from headgate.formats import decoder
 
 REPRO = Path(__file__).parent / "repro"
 WHOLE = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.codec.loss_samples import DATABASE, SCHEMA, TABLE, TOPIC, specimens
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event
-from headgate.formats import decoder
 
 REPRO = Path(__file__).parent / "repro"
 CREATE = Event("ddl", "create", DATABASE, TABLE, ddl=SCHEMA)

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.cli.event_lines import as_dict
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.core.errors import DecodeError, UsageError
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import decoder
 from headgate.formats._connect.columns import (
     base64_decimal,
     declared,

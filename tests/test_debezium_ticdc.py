@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from test_cases import CASES, content
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import Event
-from headgate.formats import decoder
 from headgate.pipeline.dedup import identity, order
 
 

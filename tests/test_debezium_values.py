@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event
-from headgate.formats import decoder
 
 REPRO = Path(__file__).parent / "repro"
 SCHEMA = "CREATE TABLE live.t_int (id BIGINT PRIMARY KEY, b1 TINYINT(1), bo BOOLEAN)"

@@ -10,11 +10,11 @@ import pytest
 from messages import canal, maxwell
 from test_cases import CASES, DETECTABLE, FOLDERS, content, events, settings_of
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.core.values import micros
-from headgate.formats import MODULES, decoder
+from headgate.formats import MODULES
 from headgate.formats.detect import candidates
 
 ENVELOPE = {

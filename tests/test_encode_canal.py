@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, losses
 from headgate.core.event import ColumnType, Event, Image, Types
-from headgate.formats import decoder
 
 CANAL, TICDC, TENCENT = "canal-json:canal", "canal-json:ticdc", "canal-json:tencent"
 TYPES: Types = {"id": ColumnType("int"), "name": ColumnType("varchar(20)")}

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event, Image, Types
-from headgate.formats import decoder
 from tests.messages import canal
 
 TIME = 1_668_489_131_000_000

@@ -11,12 +11,11 @@ import pytest
 from test_pairs import SPECS
 from test_reencode import READABLE, content, decoded
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder, packed
 from headgate.core.errors import INTERNAL_ERROR
 from headgate.core.event import ColumnType, Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import decoder
 
 TEXTS = [
     "", "x", "-", "1e999999999", "1,\"x\":2", "\n", "\u2028", "0x10", "٣", "1_000", "+5", "007",

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoded, Encoder, losses
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event, Image, Types
-from headgate.formats import decoder
 from headgate.formats.encoding import java_notation
 
 AT = 1_449_786_310_000_000

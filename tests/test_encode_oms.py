@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, losses
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import parse_type
-from headgate.formats import decoder
 from headgate.formats._oms import encode_values as oms_values
 from headgate.formats.encoding import to_json
 from tests.test_cases import CASES, content

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, packed
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event, Image, Types
-from headgate.formats import decoder
 from headgate.formats._ticdc.ddl_codes import ddl_code
 from headgate.formats.open_protocol.decode_columns import go_unquote
 from headgate.formats.open_protocol.encode_values import go_quote

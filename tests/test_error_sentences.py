@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from test_cases import FOLDERS, content
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import MODULES, decoder
+from headgate.formats import MODULES
 
 CANARY = "canary5f1d"
 NUMBER = 8_273_645_192

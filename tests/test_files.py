@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from messages import canal
 
-from headgate.codec.decoder import decode_message
-from headgate.formats import decoder
+from headgate.codec.decoder import decode_message, decoder
 from headgate.sources import message_files
 from headgate.sources.message_files import Split, is_pretty, read
 

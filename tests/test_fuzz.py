@@ -16,12 +16,12 @@ import pytest
 from test_cases import FOLDERS, content, settings_of
 from test_pairs import SPECS
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import INTERNAL_ERROR
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import MODULES, decoder
+from headgate.formats import MODULES
 
 ROUNDS = int(os.environ.get("HEADGATE_FUZZ", "1000"))
 ODD: list[Any] = [

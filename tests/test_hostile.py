@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_cases import FOLDERS, content, settings_of
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.core.errors import INTERNAL_ERROR
 from headgate.core.limits import KEPT_BYTES, MAX_MESSAGE_BYTES
-from headgate.formats import MODULES, decoder, load
+from headgate.formats import MODULES, load
 
 FORMATS = list(MODULES)
 DECODERS = {name: decoder(name) for name in [*FORMATS, "auto"]}
@@ -215,8 +215,7 @@ def test_names_and_values_of_a_message_never_reach_its_error(name: str) -> None:
 
 BUDGET = """
 import resource, sys
-from headgate.codec.decoder import decode_message
-from headgate.formats import decoder
+from headgate.codec.decoder import decode_message, decoder
 value = open(sys.argv[1], "rb").read()
 decode = decoder("auto")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

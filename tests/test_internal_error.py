@@ -12,11 +12,11 @@ import pytest
 from messages import canal
 
 from headgate.arrow.events import decode_columns
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder
 from headgate.core import errors
 from headgate.core.event import Event
-from headgate.formats import MODULES, decoder, load
+from headgate.formats import MODULES, load
 
 DIGITS = (Path(__file__).parent / "repro" / "digits.jsonl").read_bytes().splitlines()
 ENCODINGS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.codec.decoder import decoder
 from headgate.core.errors import DecodeError, UsageError
 from headgate.core.event import Event
 from headgate.core.json import Number
-from headgate.formats import decoder
 from headgate.formats.maxwell import decode as maxwell
 
 CASES = Path(__file__).parent / "cases" / "maxwell"

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.codec.decoder import decoder
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event
 from headgate.core.json import Number, members
-from headgate.formats import decoder, load
+from headgate.formats import load
 from headgate.formats._oms import decode_values as oms
 from headgate.formats.base import Sniffed
 

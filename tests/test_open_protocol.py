@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.codec.decoder import decoder
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event
-from headgate.formats import decoder
 from headgate.formats.base import Sniffed
 from headgate.formats.open_protocol.decode import MAX_PLANS, recognises
 from headgate.formats.open_protocol.decode_columns import go_unquote

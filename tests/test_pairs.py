@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder, losses, packed, target
 from headgate.codec.loss_samples import DATABASE, POSITION, SCHEMA, TABLE, TOPIC, specimens
 from headgate.codec.schemas import Schemas
@@ -26,7 +26,7 @@ from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.core.losses import HINTS, IMPLIED, KINDS, PLACE, kind_of
 from headgate.core.mysql_types import parse_type
 from headgate.core.options import build
-from headgate.formats import MODULES, decoder, load
+from headgate.formats import MODULES, load
 
 SPECS = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
 OPTIONS: dict[str, Mapping[str, Any]] = {

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from messages import canal, maxwell
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event
-from headgate.formats import decoder
 
 REPRO = Path(__file__).parent / "repro"
 

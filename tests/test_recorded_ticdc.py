@@ -22,8 +22,8 @@ from recorded_ticdc import (
     truth,
 )
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, packed
-from headgate.formats import decoder
 
 CASES = [
     (recording, schema)

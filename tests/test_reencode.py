@@ -19,12 +19,11 @@ import msgspec
 import pytest
 from test_cases import CASES, FOLDERS, content, settings_of
 
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder, packed
 from headgate.core.event import Event, Record
 from headgate.core.json import escape_control_characters
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import decoder
 
 DOCUMENTS = (CASES.parents[1] / "docs" / "conformance.md").read_text()
 DOCUMENTS = DOCUMENTS.partition("## Vendors' documents")[2].partition("\n## ")[0]

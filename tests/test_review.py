@@ -20,13 +20,12 @@ from headgate.arrow.events import cuts, decode_batches
 from headgate.arrow.typed_rows import TIME, cast
 from headgate.cli.event_lines import line
 from headgate.cli.split_work import printed
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.core import values
 from headgate.core.cache import Memo
 from headgate.core.errors import UsageError
 from headgate.core.event import Event
 from headgate.core.limits import CACHED_BYTES, CACHED_KEY_BYTES, MAX_MESSAGE_BYTES
-from headgate.formats import decoder
 from headgate.formats._connect.columns import decimal_digits
 from headgate.formats.debezium.auxiliary import statement_op
 from headgate.sources.message_files import Split, read, splits

@@ -15,11 +15,11 @@ from messages import canal, maxwell
 from pyspark.sql import SparkSession
 
 from headgate.arrow.headers import ID_HEADER
+from headgate.codec.decoder import decoder
 from headgate.config.reader import load_job
 from headgate.core.errors import UsageError
 from headgate.core.event import Event
 from headgate.core.limits import BATCH_BYTES
-from headgate.formats import decoder
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import TooManyInvalid
 from headgate.pipeline.partition_worker import parts

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from test_run import TSO, ddl, ticdc, watermark
 
 from headgate.arrow.headers import ID_HEADER
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.config.reader import job_of, load_job
 from headgate.core.errors import UsageError
 from headgate.core.event import Event
-from headgate.formats import MODULES, decoder, load
+from headgate.formats import MODULES, load
 from headgate.pipeline.check import checked, described
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import Engine

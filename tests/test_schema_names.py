@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from headgate.arrow.typed_rows import changes
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, packed
 from headgate.codec.schemas import Schemas
 from headgate.config.job import Ddl, Filter, Route, Tables
 from headgate.config.reader import load_job
 from headgate.core.event import Event
-from headgate.formats import MODULES, decoder, load
+from headgate.formats import MODULES, load
 from headgate.pipeline.dedup import identity
 from headgate.pipeline.partition_worker import table_name
 from headgate.selection.tables import Selection, _Rules

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from headgate.arrow.events import decode_columns
 from headgate.arrow.records import record_batch
 from headgate.cli.main import main
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import SpliceError
 from headgate.core.event import ColumnType, Event
@@ -26,7 +27,6 @@ from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.fastpath import convert, kernel, splicer, values
 from headgate.fastpath.convert import Converter
 from headgate.fastpath.templates import Learner, leaves_of, pairs_of
-from headgate.formats import decoder
 
 TOPIC = "prefix.shop.orders"
 Message = tuple["bytes | None", "bytes | None"]

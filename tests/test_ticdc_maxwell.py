@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import UsageError
 from headgate.core.event import Event
-from headgate.formats import decoder
 from headgate.formats.detect import candidates
 from headgate.pipeline.dedup import identity
 

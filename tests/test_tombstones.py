@@ -13,9 +13,9 @@ from in_process import Sent, job_of, run_job
 from headgate.arrow.events import decode_columns, to_batch
 from headgate.arrow.records import encode_events, events_of
 from headgate.cli.split_work import converted
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import Event
-from headgate.formats import decoder
 from headgate.pipeline.partition_worker import Tally
 from headgate.pipeline.state import State
 from headgate.pipeline.tombstones import Deleted

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import Event
-from headgate.formats import MODULES, decoder, load
+from headgate.formats import MODULES, load
 
 TEXT = "__debezium_unavailable_value"
 BASE64 = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="

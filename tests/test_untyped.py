@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import Event
-from headgate.formats import decoder
 
 FILE = Path(__file__).parent / "repro" / "dbz-mysql-noschema.jsonl"
 COLUMNS = (

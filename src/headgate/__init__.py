@@ -1,8 +1,8 @@
 """Headgate: the change-data-capture layer for Apache Spark.
 
 `headgate.decode(df)` turns messages into change events, `headgate.encode` events into messages of
-any format, `headgate.rows` events into typed rows. Without Spark, `headgate.formats.decoder`
-decodes one message and `headgate.encoding.Encoder` encodes one event.
+any format, `headgate.rows` events into typed rows. Without Spark, `headgate.codec.decoder.decoder`
+decodes one message and `headgate.codec.encoder.Encoder` encodes one event.
 """
 
 from __future__ import annotations

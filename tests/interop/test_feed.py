@@ -13,10 +13,9 @@ import pytest
 from bench.flink import Flink
 from examples.shop import ADDED, SCHEMA, TABLES, canonical, tell
 from headgate.cli.split_work import messages
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import decoder
 from headgate.sources.message_files import Split
 from headgate.sources.message_files import read as batches
 from tests.interop.gadgets import Reading, expected

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bench.flink import Flink
-from headgate.formats import decoder
+from headgate.codec.decoder import decoder
 
 Row = dict[str, Any]
 

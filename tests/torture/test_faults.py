@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from kafka_broker import Broker
 from test_run import ticdc
 
-from headgate.formats import decoder
+from headgate.codec.decoder import decoder
 from headgate.pipeline.lease import EXPIRE_SECONDS
 from torture.jobs import Job, family, send, wait_for
 

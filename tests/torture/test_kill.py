@@ -13,7 +13,7 @@ from kafka_broker import Broker, Message
 from test_run import TSO, ticdc
 
 from headgate.arrow.headers import ID_HEADER
-from headgate.formats import decoder
+from headgate.codec.decoder import decoder
 from torture.jobs import Job, family, send
 
 KILLS = int(os.environ.get("HEADGATE_KILLS", "20"))

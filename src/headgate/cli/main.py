@@ -35,12 +35,13 @@ from headgate.cli.split_work import (
     note,
     printed,
 )
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, losses
 from headgate.core.errors import HeadgateError, UsageError, naming
 from headgate.core.limits import IN_PROCESS_BYTES
 from headgate.core.losses import SENTENCES
 from headgate.core.options import CommonOptions, EncodeOptions, names
-from headgate.formats import MODULES, decoder, describe_options, load
+from headgate.formats import MODULES, describe_options, load
 from headgate.sources.message_files import STDIN, Split, expand
 from headgate.spark.filesystem import NO_SETTINGS, is_remote, size_of
 

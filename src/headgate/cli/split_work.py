@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from headgate.arrow.events import SOURCE_COLUMNS, cuts, decode_batches, decode_parts, most_bytes_of
 from headgate.arrow.records import RECORD_SCHEMA
 from headgate.cli.event_lines import line
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoded
 from headgate.core.event import Event, Message
 from headgate.fastpath.convert import Converter
-from headgate.formats import decoder
 from headgate.sources.message_files import Split, read
 
 DEAD_SCHEMA = pa.schema([*SOURCE_COLUMNS.items(), ("code", pa.string()), ("message", pa.string())])

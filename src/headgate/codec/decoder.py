@@ -1,13 +1,63 @@
-"""The one place that calls a decoder: events come back, whatever the bytes are."""
+"""One message to events: the decoder of a format, with a table schema if one is given."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from typing import Any
 
+from headgate.codec.schemas import Schemas
 from headgate.core.errors import DecodeError, internal_error
 from headgate.core.event import Event
 from headgate.core.limits import KEPT_BYTES
+from headgate.core.options import build
+from headgate.formats import load, split
 from headgate.formats.base import Decode
+from headgate.formats.detect import auto_decoder
+
+
+def decoder(spec: str = "auto", **options: Any) -> Decode:
+    """The function that decodes one message of a format; plain Python, no Spark.
+
+    >>> decode = decoder("maxwell")
+    >>> m = b'{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
+    >>> decode(None, m, None)[0].after
+    {'id': '1.10'}
+    """
+    name, dialect = split(spec)
+    if name == "auto":
+        decode = auto_decoder(options)
+    else:
+        format = load(name)
+        decode = format.decoder(dialect, build(format.options, options))
+    schema = options.get("schema")
+    return decode if schema is None else with_schema(decode, Schemas(schema, options))
+
+
+def with_schema(decode: Decode, schemas: Schemas) -> Decode:
+    """A decoder whose rows have the types, keys and labels of a schema.
+
+    >>> known = Schemas("CREATE TABLE t (e ENUM('a','b') PRIMARY KEY)")
+    >>> m = b'{"database":"d","table":"t","type":"INSERT","isDdl":false,"id":1,"data":[{"e":"2"}]}'
+    >>> with_schema(decoder("canal-json"), known)(None, m, None)[0].after
+    {'e': 'b'}
+    """
+    return _followed_by(decode, schemas.complete)
+
+
+def with_keys(decode: Decode, schemas: Schemas) -> Decode:
+    """A decoder whose rows have the keys of a schema; all else stays as it came."""
+    return _followed_by(decode, schemas.give_key)
+
+
+def _followed_by(decode: Decode, step: Callable[[Event], object]) -> Decode:
+    def run(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        events = decode(key, value, topic)
+        for event in events:
+            step(event)
+        return events
+
+    return run
 
 
 def decode_message(
@@ -15,7 +65,6 @@ def decode_message(
 ) -> list[Event]:
     """Decode one message; one that cannot be decoded gives exactly one `invalid` event.
 
-    >>> from headgate.formats import decoder
     >>> decode_message(decoder("canal-json"), None, b"{", None, 1000)[0].error[0]
     'malformed-json'
     """

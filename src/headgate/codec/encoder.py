@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headgate.codec.decoder import decoder
 from headgate.codec.loss_samples import DATABASE, SCHEMA, TABLE, TOPIC, specimens
 from headgate.codec.partitioning import DispatchError, Partition, partitioner
 from headgate.codec.schemas import Schemas
@@ -29,7 +30,7 @@ from headgate.core.mysql_types import MySqlType, parse_type
 from headgate.core.names import NAME, safe, words
 from headgate.core.options import EncodeOptions, build, names
 from headgate.core.values import LAST_TIME, YEAR_ONE
-from headgate.formats import MODULES, decoder, load, split
+from headgate.formats import MODULES, load, split
 from headgate.formats._ticdc.keys import halves
 from headgate.formats.base import Encoding, Packer
 from headgate.formats.debezium.source import key_members

@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
+from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, target, topic_template
 from headgate.config.addresses import BODY, Given, masked, take_apart
 from headgate.config.job import Sink, Source
 from headgate.core.errors import UsageError, shown, unknown_name
 from headgate.core.options import build, names, spelled
 from headgate.core.scalars import Environment, named, size, truth, whole_number
-from headgate.formats import MODULES, decoder, load, split
+from headgate.formats import MODULES, load, split
 from headgate.kafka.client_options import (
     KAFKA_WORDS,
     WRITING_WORDS,

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from headgate.arrow.events import OVERSIZE, decode_columns, decode_parts, most_bytes_of
 from headgate.arrow.records import RECORD_SCHEMA, record_batch
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoded, Encoder, spread
 from headgate.core.errors import SpliceError
 from headgate.core.event import Event, qualified
-from headgate.formats import MODULES, decoder, load, split
+from headgate.formats import MODULES, load, split
 from headgate.formats.base import Decode
 
 if TYPE_CHECKING:

@@ -18,14 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.events import decode_columns, most_bytes_of
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder, with_keys
 from headgate.codec.encoder import Encoder
-from headgate.codec.schema_aware import keyed
 from headgate.codec.schemas import Schemas
 from headgate.config.job import Job, Source
 from headgate.core.event import Event
 from headgate.fastpath.convert import answer, has_templates, reads_key, shared, unordered
-from headgate.formats import decoder
 from headgate.formats.base import Decode
 from headgate.kafka.client_options import REQUEST_BYTES, REQUEST_SIZE
 from headgate.pipeline.catalog import decoder_options, file_tables
@@ -51,7 +49,7 @@ def job_decoder(source: Source) -> Decode:
     """
     decode = decoder(source.format, **decoder_options(source))
     schema = source.options.get("schema")
-    return decode if schema is None else keyed(decode, file_tables(source))
+    return decode if schema is None else with_keys(decode, file_tables(source))
 
 
 def job_encoders(job: Job, topics: Sequence[KnownTopics]) -> list[Encoder]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from headgate.core.errors import unknown_name
 from headgate.core.options import build, names, spelled
-from headgate.formats.base import Decode, Format
+from headgate.formats.base import Format
 
 MODULES = {
     "canal-json": "canal_json",
@@ -55,31 +55,6 @@ def split(spec: str) -> tuple[str, str | None]:
     if dialect not in known:
         raise unknown_name(f"dialect of {name}", dialect, known)
     return name, dialect
-
-
-def decoder(spec: str = "auto", **options: Any) -> Decode:
-    """The function that decodes one message of a format; plain Python, no Spark.
-
-    >>> decode = decoder("maxwell")
-    >>> m = b'{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
-    >>> decode(None, m, None)[0].after
-    {'id': '1.10'}
-    """
-    name, dialect = split(spec)
-    if name == "auto":
-        from headgate.formats.detect import auto_decoder
-
-        decode = auto_decoder(options)
-    else:
-        format = load(name)
-        decode = format.decoder(dialect, build(format.options, options))
-    schema = options.get("schema")
-    if schema is None:
-        return decode
-    from headgate.codec.schema_aware import informed
-    from headgate.codec.schemas import Schemas
-
-    return informed(decode, Schemas(schema, options))
 
 
 def share(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headgate.arrow.events import most_bytes_of
-from headgate.codec.decoder import decode_message
+from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder
 from headgate.config.job import Job, Sink
 from headgate.core.errors import UsageError, shown
 from headgate.core.event import Event
 from headgate.core.losses import SENTENCES
-from headgate.formats import decoder
 from headgate.kafka.admin import Admin
 from headgate.pipeline import row_filter
 from headgate.pipeline.engine import with_schema

@@ -26,10 +26,10 @@ from headgate.arrow.typed_rows import (
     typed_changes,
     typed_schema,
 )
+from headgate.codec.decoder import decoder as codec
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import UsageError
 from headgate.fastpath.convert import Converter
-from headgate.formats import decoder as codec
 
 EVENT_DDL = """
     kind string, op string, database string, table string, schema string, key array<string>,
