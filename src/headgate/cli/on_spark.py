@@ -12,7 +12,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -26,9 +26,10 @@ from headgate.cli.split_work import (
 )
 from headgate.core.errors import HeadgateError, SpliceError, StorageError, UsageError, reason_of
 from headgate.sources.message_files import MOST_SPLIT, STDIN, Split, splits
-from headgate.spark.api import EVENT_DDL, fast_worker
+from headgate.spark.api import EVENT_DDL
 from headgate.spark.filesystem import for_spark
 from headgate.spark.session import session
+from headgate.spark.splits import from_splits
 
 Work = Callable[[Split], Iterator[pa.RecordBatch]]
 Part = tuple[int, Split]
@@ -51,7 +52,7 @@ def on_workers(
             split = pa.array([index] * batch.num_rows, pa.int64())
             yield pa.RecordBatch.from_arrays([split, *batch.columns], schema=numbered)
 
-    df = over_splits(session(master), len(parts), one, from_arrow_schema(numbered))
+    df = from_splits(session(master), len(parts), one, from_arrow_schema(numbered))
     yield from by_file(files, parts, local_rows(df), schema)
 
 
@@ -100,7 +101,7 @@ def write_events(
     """Decode into Parquet; the dead letters are counted, and kept, from what was written."""
     spark = session(master)
     parts = parts_of(files, spark.sparkContext.defaultParallelism)
-    events = over_splits(
+    events = from_splits(
         spark, len(parts), lambda index: decoded(parts[index][1], format, options), EVENT_DDL
     )
     try:
@@ -127,7 +128,7 @@ def write_records(
     """Convert into a directory, in one pass; what was lost, and the dead letters, counted."""
     spark = session(master)
     parts = parts_of(files, spark.sparkContext.defaultParallelism)
-    rows = over_splits(
+    rows = from_splits(
         spark,
         len(parts),
         lambda index: work(parts[index][1]),
@@ -164,20 +165,6 @@ def write_records(
     finally:
         rows.unpersist()
     return lost, tally
-
-
-def over_splits(
-    spark: SparkSession, count: int, one: Callable[[int], Iterator[pa.RecordBatch]], schema: Any
-) -> DataFrame:
-    """A DataFrame whose n-th partition is made from the n-th split."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with fast_worker():
-            for batch in batches:
-                for index in batch.column("id").to_pylist():
-                    yield from one(index)
-
-    return spark.range(0, count, 1, max(count, 1)).mapInArrow(run, schema)
 
 
 def parts_of(files: list[str], slots: int = 1, most: int = MOST_SPLIT) -> list[Part]:

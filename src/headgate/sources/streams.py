@@ -18,12 +18,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow import headers
 from headgate.arrow.events import most_bytes_of
-from headgate.cli.on_spark import over_splits
 from headgate.config.job import Source
 from headgate.kafka.client_options import READING
 from headgate.pipeline.partition_worker import KAFKA_SCHEMA, MESSAGE_SCHEMA, Lane
 from headgate.sources.message_files import Split, read, rows_at_once, splits
 from headgate.spark.filesystem import file_system, for_spark, for_workers, local
+from headgate.spark.splits import from_splits
 from headgate.spark.state_files import damaged
 from headgate.spark.storage import Storage
 
@@ -174,7 +174,7 @@ def messages(
 
     schema = pa.schema([*MESSAGE_SCHEMA, ("part", pa.int32()), ("at", pa.int64())])
     spark = batch.sparkSession
-    read_all = over_splits(spark, len(parts), one, from_arrow_schema(schema))
+    read_all = from_splits(spark, len(parts), one, from_arrow_schema(schema))
     lanes = read_all.repartition("topic", "partition")
     return lanes.sortWithinPartitions("topic", "partition", "offset", "part", "at").select(
         *MESSAGE_SCHEMA.names
