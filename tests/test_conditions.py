@@ -8,7 +8,7 @@ import pytest
 from messages import canal, maxwell
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.config.job import Filter, Job, Source, Tables
+from headgate.config.job import Job, Source
 from headgate.core.errors import UsageError
 from headgate.pipeline import row_filter
 from headgate.pipeline.row_filter import (
@@ -20,6 +20,8 @@ from headgate.pipeline.row_filter import (
     looked_at,
     spark_type,
 )
+from headgate.selection.filters import Filter
+from headgate.selection.tables import Tables
 
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -53,7 +55,8 @@ ROW = {
 
 def job(*filters: Filter, schema: str | None = None, **changes: Any) -> Job:
     source = Source("kafka", "canal-json")
-    return Job("j", source, (), "c", "d", filters=filters, schema=schema, **changes)
+    changes |= {"filters": filters, "schema": schema}
+    return Job(name="j", source=source, sinks=(), checkpoint="c", dead_letters="d", **changes)
 
 
 def kafka(spark: SparkSession, values: list[bytes]) -> DataFrame:
@@ -561,7 +564,7 @@ def test_secrets_are_not_sent_to_workers(spark: SparkSession) -> None:
             sent.append(run)
 
     source = Source("kafka", "canal-json", kafka={"kafka.sasl.jaas.config": "hunter2"})
-    rules = Job("j", source, (), "c", "d", filters=(Filter("*.*", where="a > 1"),))
+    rules = replace(job(Filter("*.*", where="a > 1")), source=source)
     looked_at(Frame(), rules)  # type: ignore[arg-type]
 
     assert b"hunter2" not in dumps(sent[0])

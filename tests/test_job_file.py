@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 from headgate.config.conflicts import check_job
-from headgate.config.job import Ddl, Filter, Route, Tables
 from headgate.config.reader import job_of, load_job
 from headgate.config.uris import Given, masked, parse_sink, parse_source
 from headgate.core.errors import UsageError
 from headgate.core.scalars import duration, share, size
 from headgate.kafka.client_options import READING, writing
+from headgate.selection.columns import Columns
+from headgate.selection.filters import Filter
 from headgate.selection.globs import overlap
+from headgate.selection.routes import Route
+from headgate.selection.statements import Ddl
+from headgate.selection.tables import Tables
 from headgate.sources.streams import kafka_options
 
 CANARY = "c4n4ry+S3cret"
@@ -79,7 +83,8 @@ def test_the_issues_job(tmp_path):
     )
     assert {"kafka.bootstrap.servers": "broker:9092"} == source.kafka
     assert Tables(("shop.*",), ("shop.tmp_*",)) == job.tables
-    expected = Filter("shop.orders", ("insert", "update"), "amount > 100", None, ("note",))
+    columns = Columns(exclude=("note",))
+    expected = Filter("shop.orders", ("insert", "update"), "amount > 100", columns)
     assert (expected,) == job.filters
     assert Ddl(("create", "alter"), ("drop",)) == job.ddl
     assert (Route("shop.(.*)", "lake.$1", "cdc.{database}.{table}"),) == job.routes
@@ -241,7 +246,7 @@ route:
     )
 
     assert (
-        Filter("mydb.app_*", None, "id > 10", ("id", "order_id")),
+        Filter("mydb.app_*", None, "id > 10", Columns(("id", "order_id"))),
         Filter("mydb.web"),
     ) == job.filters
     assert (
@@ -306,7 +311,7 @@ def test_overrides(tmp_path):
     assert ["canal-json:ticdc", "canal-json", "maxwell"] == [sink.format for sink in job.sinks]
     assert {"partition": "index-value", "topic": "x"} == job.sinks[0].options
     assert ("a.*", "b.*") == job.tables.include
-    assert ("x",) == job.filters[0].exclude_columns
+    assert ("x",) == job.filters[0].columns.exclude
     assert "pond.$1" == job.routes[0].to
 
 
@@ -974,7 +979,7 @@ def test_a_filters_columns_are_checked_where_the_schema_is_known(tmp_path):
     text += "pipeline: {{schema: s.sql}}\nfilter:\n  - table: {}\n    columns: {}\n"
 
     job = loaded(tmp_path, text.format("shop.orders", "{exclude: [NOTE]}"))
-    assert ("NOTE",) == job.filters[0].exclude_columns
+    assert ("NOTE",) == job.filters[0].columns.exclude
     said = refused(tmp_path, text.format("shop.orders", "{exclude: [notes]}"))
     assert said.startswith("5: unknown column of shop.orders 'notes'; did you mean 'note'?")
     said = refused(tmp_path, text.format("shop.orders", "{exclude: ['i*']}"))

@@ -10,13 +10,15 @@ from headgate.arrow.typed_rows import changes
 from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, packed
 from headgate.codec.schemas import Schemas
-from headgate.config.job import Ddl, Filter, Route, Tables
 from headgate.config.reader import load_job
 from headgate.core.event import Event
 from headgate.formats import MODULES, load
 from headgate.pipeline.dedup import identity
 from headgate.pipeline.partition_worker import table_name
-from headgate.selection.tables import Selection, _Rules
+from headgate.selection.filters import Filter
+from headgate.selection.routes import Route
+from headgate.selection.selection import Rules, Selection
+from headgate.selection.tables import Tables
 from headgate.spark.api import table_of
 
 ALL = Tables()
@@ -180,7 +182,7 @@ def test_topics_tell_schemas_apart() -> None:
 
 
 def selection(tables: Tables = ALL, filters: tuple[Filter, ...] = (), *routes: Route) -> Selection:
-    return Selection(_Rules(tables, filters, Ddl(), routes))
+    return Selection(Rules(tables, filters, routes=routes))
 
 
 @pytest.mark.parametrize(

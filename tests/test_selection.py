@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import pickle
 import time
-from types import SimpleNamespace
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.config.job import Ddl, Filter, Route, Tables
 from headgate.config.reader import job_of
 from headgate.core.event import ColumnType, Event
 from headgate.schema.ddl_names import renamed
-from headgate.selection.globs import split_regex
-from headgate.selection.routes import safe
-from headgate.selection.tables import Selection, SelectionError
+from headgate.selection.columns import Columns
+from headgate.selection.filters import Filter
+from headgate.selection.regexes import split_regex
+from headgate.selection.routes import Route, safe
+from headgate.selection.selection import Rules, Selection, SelectionError
+from headgate.selection.statements import Ddl
+from headgate.selection.tables import Tables
 
 ALL, ANY_DDL = Tables(), Ddl()
 
 
 def selection(tables=ALL, filters=(), ddl=ANY_DDL, routes=()) -> Selection:
-    return Selection(SimpleNamespace(tables=tables, filters=filters, ddl=ddl, routes=routes))
+    return Selection(Rules(tables, filters, ddl, routes))
 
 
 def row(name: str = "shop.orders", op: str = "insert", **members) -> Event:
@@ -135,7 +137,7 @@ def test_a_row_that_does_not_tell_what_decides_is_parked():
     assert "no-table" == caught.value.code
     assert chosen.wants(Event("row", "insert", "shop"))
     assert not chosen.wants(Event("row", "insert", "crm"))
-    chosen = selection(filters=(Filter("shop.orders", exclude_columns=("note",)),))
+    chosen = selection(filters=(Filter("shop.orders", columns=Columns(exclude=("note",))),))
     with pytest.raises(SelectionError):
         chosen.wants(Event("row", "insert"))
     assert selection().wants(Event("row", "insert"))
@@ -146,7 +148,7 @@ def test_the_text_of_dml_passes_only_where_nothing_is_taken_from_rows():
     somewhere = Event("statement", "insert", ddl="INSERT …")
 
     assert (True, True) == (selection().wants(statement), selection().wants(somewhere))
-    chosen = selection(filters=(Filter("shop.orders", exclude_columns=("note",)),))
+    chosen = selection(filters=(Filter("shop.orders", columns=Columns(exclude=("note",))),))
     assert (False, False) == (chosen.wants(statement), chosen.wants(somewhere))
     assert chosen.wants(Event("statement", "insert", "shop", "other", ddl="INSERT …"))
 
@@ -166,7 +168,7 @@ def test_excluded_columns_go_from_everything():
                "query": "UPDATE … 'b'", "sql": "x", "unnamedOld": "{}", "xid": "5"},
     )  # fmt: skip
     untouched = msgspec.structs.replace(event)
-    chosen = selection(filters=(Filter("shop.orders", exclude_columns=("note",)),))
+    chosen = selection(filters=(Filter("shop.orders", columns=Columns(exclude=("note",))),))
 
     found = chosen.shape(event)
     assert {"id": "1", "n": "1"} == found.before
@@ -180,14 +182,14 @@ def test_excluded_columns_go_from_everything():
 
 def test_included_columns_and_patterns():
     event = row(after={"id": "1", "a1": "x", "a2": "y", "b": None})
-    chosen = selection(filters=(Filter("*.*", None, None, ("id", "a*"), ("A2",)),))
+    chosen = selection(filters=(Filter("*.*", columns=Columns(("id", "a*"), ("A2",))),))
 
     assert {"id": "1", "a1": "x"} == chosen.shape(event).after
     assert (None, None) == (chosen.shape(event).before, chosen.shape(event).extra)
 
 
 def test_rows_without_a_table_are_cut_too():
-    chosen = selection(filters=(Filter("*.*", exclude_columns=("note",)),))
+    chosen = selection(filters=(Filter("*.*", columns=Columns(exclude=("note",))),))
 
     assert {"id": "1"} == chosen.shape(Event("row", "insert", after={"id": "1", "note": "x"})).after
 
@@ -201,8 +203,8 @@ def test_rows_without_a_table_are_cut_too():
 )
 def test_a_column_of_the_key_is_not_cut(event):
     for filter in (
-        Filter("shop.orders", exclude_columns=("id",)),
-        Filter("shop.orders", include_columns=("n",)),
+        Filter("shop.orders", columns=Columns(exclude=("id",))),
+        Filter("shop.orders", columns=Columns(include=("n",))),
     ):
         with pytest.raises(SelectionError) as caught:
             selection(filters=(filter,)).shape(event)
@@ -213,7 +215,7 @@ def test_a_column_of_the_key_is_not_cut(event):
 
 def test_ddl_keeps_its_columns():
     event = ddl("ALTER TABLE orders ADD note TEXT", types={"note": ColumnType("text")})
-    chosen = selection(filters=(Filter("shop.orders", exclude_columns=("note",)),))
+    chosen = selection(filters=(Filter("shop.orders", columns=Columns(exclude=("note",))),))
 
     assert event is chosen.shape(event)
 
@@ -287,7 +289,7 @@ def test_an_empty_name_is_refused():
 
 def test_columns_are_cut_by_the_old_name():
     chosen = selection(
-        filters=(Filter("shop.orders", exclude_columns=("note",)),),
+        filters=(Filter("shop.orders", columns=Columns(exclude=("note",))),),
         routes=(Route("shop.(.*)", "lake.$1"),),
     )
 
@@ -480,7 +482,7 @@ def test_it_is_fast():
     idle = selection()
     busy = selection(
         Tables(("shop.*",), ("shop.tmp_*",)),
-        (Filter("shop.orders", ("insert",), None, None, ("note",)),),
+        (Filter("shop.orders", ("insert",), columns=Columns(exclude=("note",))),),
         Ddl(("create",)),
         (Route("shop.(.*)", "lake.$1", "cdc.{table}"),),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from headgate.selection.selection import Rules
+
 
 @dataclass(frozen=True)
 class Source:
@@ -48,44 +50,8 @@ class Sink:
     replication: int = 1
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Which tables are processed: `database.table` with `*` and `?`."""
-
-    include: tuple[str, ...] = ("*.*",)
-    exclude: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Filter:
-    """What is kept of the rows of some tables; the first filter that names a table counts."""
-
-    table: str
-    ops: tuple[str, ...] | None = None
-    where: str | None = None
-    include_columns: tuple[str, ...] | None = None
-    exclude_columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Ddl:
-    """Which DDL statements go through, by operation; all, where `include` is None."""
-
-    include: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Route:
-    """New names for tables that match a regular expression; the first that matches counts."""
-
-    table: str
-    to: str | None = None
-    topic: str | None = None
-
-
-@dataclass(frozen=True)
-class Job:
+@dataclass(frozen=True, kw_only=True)
+class Job(Rules):
     """A whole job, every value checked."""
 
     name: str
@@ -93,10 +59,6 @@ class Job:
     sinks: tuple[Sink, ...]
     checkpoint: str
     dead_letters: str
-    tables: Tables = Tables()
-    filters: tuple[Filter, ...] = ()
-    ddl: Ddl = Ddl()
-    routes: tuple[Route, ...] = ()
     schema: str | None = None
     """The text of a file of CREATE TABLE statements."""
     trigger: float = 0.0

@@ -12,37 +12,29 @@ from typing import Any, TypeVar
 
 from headgate.codec.schemas import Schemas
 from headgate.config.conflicts import check_job
-from headgate.config.job import Ddl, Filter, Job, Route, Sink, Source, Tables
+from headgate.config.job import Job, Sink, Source
 from headgate.config.overrides import SECTIONS, override, put
 from headgate.config.uris import Given, check_topic_template, masked, parse_sink, parse_source
 from headgate.config.yaml_lines import MAX_BYTES, Node, read_yaml
 from headgate.core.errors import UsageError, shown, unknown_name
 from headgate.core.scalars import Environment, duration, share, truth, whole_number
-from headgate.selection.columns import left_out
-from headgate.selection.globs import (
-    flink_glob,
-    flink_regex,
-    groups,
-    regex_in_schema,
-    split_glob,
-    split_regex,
-)
-from headgate.selection.routes import check_route
+from headgate.selection.columns import Columns, Projection
+from headgate.selection.filters import OPS, Filter
+from headgate.selection.flink import flink_glob, flink_regex, projection, replace_symbol
+from headgate.selection.globs import split_glob
+from headgate.selection.routes import Route, check_route
+from headgate.selection.statements import DDL_OPS, Ddl
+from headgate.selection.tables import Tables
 from headgate.spark import filesystem
 
 T = TypeVar("T")
 
-OPS = ("insert", "update", "delete", "snapshot", "truncate")
-DDL_OPS = (
-    "create", "alter", "drop", "rename", "truncate", "create_index", "drop_index", "query"
-)  # fmt: skip
 PIPELINE = (
     "name", "checkpoint", "trigger", "heartbeat", "dead_letters", "max_invalid", "max_messages",
     "remember", "redact", "schema", "metrics", "spark",
 )  # fmt: skip
 _JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _HOST_PORT = re.compile(r"(?:([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):)?(\d{1,5})", re.ASCII)
-_COLUMN_LIST = re.compile(r"\s*[\w$]+\s*(?:,\s*[\w$]+\s*)*")
 _MOST_SCHEMA_BYTES = 64 * 1024 * 1024
 
 
@@ -247,7 +239,7 @@ class _Reader:
                     )
             if "exclude" in columns:
                 exclude = self.each(columns["exclude"], "exclude", _column)
-        return Filter(table, ops, where, include, exclude)
+        return Filter(table, ops, where, Columns(include, exclude))
 
     def transform(self, node: Node) -> Filter:
         """Flink CDC's transform: a filter, and columns by their names."""
@@ -260,8 +252,8 @@ class _Reader:
         if "filter" in entries:
             where = self.one(entries["filter"], "filter", _not_empty)
         if "projection" in entries:
-            include = self.one(entries["projection"], "projection", _projection)
-        return Filter(table, None, where, include)
+            include = self.one(entries["projection"], "projection", projection)
+        return Filter(table, None, where, Columns(include))
 
     def ddl(self, sections: Mapping[str, Node]) -> Ddl:
         """Which statements are taken."""
@@ -304,7 +296,7 @@ class _Reader:
         with self.at(node.where):
             if "replace-symbol" in entries:
                 symbol = self.one(entries["replace-symbol"], "replace-symbol", _not_empty)
-                table, to = _replace_symbol(table, to, symbol)
+                table, to = replace_symbol(table, to, symbol)
             route = Route(table, to, topic)
             check_route(route)
         return route
@@ -475,28 +467,6 @@ def _not_empty(text: str) -> str:
     return text
 
 
-def _projection(text: str) -> tuple[str, ...] | None:
-    r"""Columns by their names; `*` and Flink CDC's `\*` are all."""
-    if text.strip() in ("*", "\\*"):
-        return None
-    if not _COLUMN_LIST.fullmatch(text):
-        raise UsageError("only a list of columns is taken, or '*'; Headgate computes none")
-    return tuple(part.strip() for part in text.split(","))
-
-
-def _replace_symbol(table: str, to: str | None, symbol: str) -> tuple[str, str]:
-    """Flink CDC's placeholder of the table's name in `sink-table`."""
-    if to is None or symbol not in to:
-        raise UsageError(f"sink-table does not have the replace-symbol {shown(symbol)}")
-    if "$" in to.replace(symbol, ""):
-        raise UsageError("sink-table has both a replace-symbol and $; use one of them")
-    database, rest = split_regex(table)
-    schema = regex_in_schema(rest)
-    above, name = ([database], rest) if schema is None else ([database, schema[0]], schema[1])
-    number = sum(groups(each) for each in above) + 1
-    return "\\.".join([*above, f"({name})"]), to.replace(symbol, f"${number}")
-
-
 def _positive(text: str) -> float:
     found = duration(text)
     if found <= 0:
@@ -526,11 +496,11 @@ def _check_columns(filter: Filter, schema: str | None) -> None:
     if table is None:
         return
     columns = {name.lower(): name for name in table.columns}
-    named = (*(filter.include_columns or ()), *filter.exclude_columns)
+    named = (*(filter.columns.include or ()), *filter.columns.exclude)
     for name in named:
         if name.lower() not in columns and "*" not in name and "?" not in name:
             raise unknown_name(f"column of {filter.table}", name, table.columns)
-    lost = left_out(filter, table.key)
+    lost = Projection(filter.columns, filter.table).first_removed(table.key)
     if lost is not None:
         raise UsageError(
             f"the filter leaves out {shown(lost)}, a column of the key of {filter.table}; "

@@ -28,7 +28,7 @@ from headgate.formats.base import Decode
 from headgate.kafka.client_options import REQUEST_BYTES, REQUEST_SIZE
 from headgate.pipeline.catalog import decoder_options, file_tables
 from headgate.pipeline.dedup import identity
-from headgate.selection.tables import Selection, SelectionError
+from headgate.selection.selection import Selection, SelectionError
 
 if TYPE_CHECKING:
     from headgate.fastpath.program import Spliced

@@ -22,7 +22,7 @@ from headgate.pipeline import row_filter
 from headgate.pipeline.engine import with_schema
 from headgate.pipeline.partition_worker import table_name
 from headgate.pipeline.run import job_session, with_session_settings
-from headgate.selection.tables import Selection, SelectionError
+from headgate.selection.selection import Selection, SelectionError
 from headgate.sources import streams
 from headgate.sources.message_files import expand, read, splits
 

@@ -47,7 +47,7 @@ from headgate.pipeline.counts import add_counts, add_table
 from headgate.pipeline.dedup import comes_before, commit_time, identity, placed_identity
 from headgate.pipeline.dedup_store import Ledger, Run
 from headgate.pipeline.tombstones import Deleted, TombstonePairs
-from headgate.selection.tables import Selection, SelectionError
+from headgate.selection.selection import Selection, SelectionError
 from headgate.spark.api import fast_worker
 from headgate.spark.arrow_batching import has_long
 from headgate.spark.row_packing import PACK_SCHEMA, flat_rows, packs

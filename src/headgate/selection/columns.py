@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import msgspec
 
-from headgate.config.job import Filter
 from headgate.core.cache import Memo, Plans
 from headgate.core.errors import shown
 from headgate.core.event import Event, Image, Types
-from headgate.core.refusal import SelectionError
+from headgate.selection.errors import SelectionError
 from headgate.selection.globs import glob_regex
 
 HANDLE_KEY = 2
@@ -18,40 +18,56 @@ HANDLE_KEY = 2
 _NAME_LISTS = ("numbers", "booleans", "nested", "h", "t", "base64", "unavailable", "partial_json")
 """Members of `extra` that tell of columns by name: JSON arrays of names, or objects."""
 _TELLS_VALUES = frozenset({"sql", "query", "unnamedOld", "claimCheckLocation"})
-"""Members of `extra` that hold, or lead to, the values of columns that were cut."""
+"""Members of `extra` that hold, or lead to, the values of columns that were removed."""
 
 
+@dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are kept. Names are compared in any case, as MySQL does."""
+    """Which columns of a table are kept: names with `*` and `?`, in any case."""
 
-    def __init__(
-        self, include: tuple[str, ...] | None, exclude: tuple[str, ...], table: str
-    ) -> None:
+    include: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether no column is removed."""
+        return self.include is None and not self.exclude
+
+
+class Projection:
+    """Removes columns from the rows of a table. Names are compared in any case, as MySQL does."""
+
+    def __init__(self, columns: Columns, table: str) -> None:
         self.table = table
-        self._include = None if include is None else _any_of(include)
-        self._exclude = _any_of(exclude)
+        self._include = None if columns.include is None else _any_of(columns.include)
+        self._exclude = _any_of(columns.exclude)
         self.keeps: Memo[str, bool] = Memo(self._keeps)
-        self._types = Plans(self._cut_types)
-        self._keys: Memo[tuple[str, ...], str | None] = Memo(self._lost_key)
-        self._lists: Memo[str, str | None] = Memo(self._cut_list)
+        self._types = Plans(self._project_types)
+        self._keys: Memo[tuple[str, ...], str | None] = Memo(self.first_removed)
+        self._lists: Memo[str, str | None] = Memo(self._project_list)
+
+    def first_removed(self, names: tuple[str, ...]) -> str | None:
+        """The first of these columns that is removed.
+
+        >>> Projection(Columns(exclude=("ID",)), "shop.orders").first_removed(("id", "name"))
+        'id'
+        """
+        return next((name for name in names if not self.keeps[name]), None)
 
     def _keeps(self, name: str) -> bool:
         if self._include is not None and not self._include.fullmatch(name):
             return False
         return not self._exclude.fullmatch(name)
 
-    def _lost_key(self, key: tuple[str, ...]) -> str | None:
-        return next((name for name in key if not self.keeps[name]), None)
-
-    def _cut_types(self, types: Types | None) -> tuple[Types | None, str | None]:
+    def _project_types(self, types: Types | None) -> tuple[Types | None, str | None]:
         """The types that are left, and a handle key's column that is not."""
         if types is None:
             return None, None
         kept = {name: told for name, told in types.items() if self.keeps[name]}
         handles = tuple(name for name, told in types.items() if (told.flags or 0) & HANDLE_KEY)
-        return kept, self._lost_key(handles)
+        return kept, self.first_removed(handles)
 
-    def cut(self, event: Event) -> Event:
+    def apply(self, event: Event) -> Event:
         """The event without the columns that are not kept."""
         types, lost = self._types(event.types)
         lost = self._keys[event.key] if event.key else lost
@@ -82,7 +98,7 @@ class Columns:
                     left[name] = text
         return left or None
 
-    def _cut_list(self, text: str) -> str | None:
+    def _project_list(self, text: str) -> str | None:
         """A list of columns, or a mapping by column, without those that are not kept."""
         try:
             told = msgspec.json.decode(text)
@@ -101,13 +117,3 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """What matches a name that fits one of the globs."""
     choices = "|".join(map(glob_regex, patterns)) or r"(?!)"
     return re.compile(choices, re.IGNORECASE | re.DOTALL)
-
-
-def left_out(filter: Filter, names: tuple[str, ...]) -> str | None:
-    """The first of these columns that a filter does not keep.
-
-    >>> left_out(Filter("shop.orders", exclude_columns=("ID",)), ("id", "name"))
-    'id'
-    """
-    columns = Columns(filter.include_columns, filter.exclude_columns, filter.table)
-    return next((name for name in names if not columns.keeps[name]), None)

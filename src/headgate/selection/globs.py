@@ -1,14 +1,15 @@
-"""Names of tables and columns as patterns: globs to select, regular expressions to route."""
+"""Globs: table patterns with `*` and `?`, and whether two of them can match the same name."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 
 from headgate.core.errors import UsageError, shown
 
+TableNames = tuple["str | None", "str | None", "str | None"]
+"""The database, schema and table that an event names; None where it does not name one."""
 _NOT_A_GLOB = re.compile(r"[()\[\]{}|\\^+`\"'/,;\s]")
-_GROUP = re.compile(r"\$(\d+)")
-_QUANTIFIERS = ("*", "+", "?", "{")
 
 
 def glob_regex(pattern: str) -> str:
@@ -58,88 +59,59 @@ def in_schema(table: str) -> tuple[str, str] | None:
     return (schema, name) if schema and name else None
 
 
-def split_regex(pattern: str) -> tuple[str, str]:
-    r"""The expressions for database and table: what is before and after the dot between them.
+class TableGlob:
+    """A compiled table pattern.
 
-    That is the first dot, escaped or not, outside brackets and without `*`, `+` or `?` after it.
+    Where the source has schemas, two names are `database.table`, of any schema, or `schema.table`.
 
-    >>> split_regex("shop.(.*)"), split_regex(r"shop_\d+\.orders")
-    (('shop', '(.*)'), ('shop_\\d+', 'orders'))
+    >>> TableGlob("shop.tmp_*").matches(("shop", None, "tmp_1"))
+    True
     """
-    at = _dot(pattern)
-    if at is None:
-        raise UsageError(
-            f"{shown(pattern)} does not say where the database's name ends; "
-            "write it as 'shop.(.*)' or 'shop\\.orders_.*'"
-        )
-    database, table = pattern[: at[0]], pattern[at[1] :]
-    for part in (database, table):
-        try:
-            re.compile(part)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise UsageError(f"{shown(pattern)} is no regular expression: {error}") from None
-    if not database or not table:
-        raise UsageError(f"{shown(pattern)} lacks a database or a table; write database.table")
-    return database, table
+
+    def __init__(self, pattern: str) -> None:
+        database, table = split_glob(pattern)
+        with_schema = in_schema(table)
+        self._two_names = [_NameGlob(database), _NameGlob(table)]
+        self._three_names = None
+        if with_schema is not None:
+            self._three_names = [_NameGlob(name) for name in (database, *with_schema)]
+
+    def matches(self, names: TableNames) -> bool | None:
+        """Whether a table matches; None where that depends on a name that is not known."""
+        database, schema, table = names
+        if schema is None:
+            return _all_match(self._two_names, (database, table))
+        if self._three_names is not None:
+            return _all_match(self._three_names, names)
+        return any_true(_all_match(self._two_names, (first, table)) for first in (database, schema))
 
 
-def regex_in_schema(table: str) -> tuple[str, str] | None:
-    r"""The expression for a table, read as one for a schema and one for a table; None if it is one.
+class _NameGlob:
+    """A compiled glob of one name."""
 
-    >>> regex_in_schema(r"public\.(.*)"), regex_in_schema("(.*)")
-    (('public', '(.*)'), None)
+    def __init__(self, glob: str) -> None:
+        self.matches: Callable[[str], object] = re.compile(glob_regex(glob), re.DOTALL).fullmatch
+        self.matches_all = not glob.strip("*")
+
+
+def _all_match(globs: list[_NameGlob], names: tuple[str | None, ...]) -> bool | None:
+    certain = True
+    for glob, name in zip(globs, names):
+        if name is None:
+            certain = certain and glob.matches_all
+        elif not glob.matches(name):
+            return False
+    return True if certain else None
+
+
+def any_true(verdicts: Iterable[bool | None]) -> bool | None:
+    """True if one verdict is, else None if one is unknown.
+
+    >>> any_true([False, None]), any_true([])
+    (None, False)
     """
-    at = _dot(table)
-    if at is None or not table[: at[0]] or not table[at[1] :]:
-        return None
-    parts = table[: at[0]], table[at[1] :]
-    try:
-        return parts if all(map(re.compile, parts)) else None
-    except re.error:
-        return None
-
-
-def _dot(pattern: str) -> tuple[int, int] | None:
-    """Where the first dot between two names starts and ends."""
-    at, depth, in_class = 0, 0, False
-    while at < len(pattern):
-        char = pattern[at]
-        width = 2 if char == "\\" else 1
-        if in_class:
-            in_class = char != "]"
-        elif char == "[":
-            in_class = True
-            # A bracket that comes first is one of the characters.
-            width += len(re.match(r"\^?\]?", pattern[at + 1 :])[0])  # type: ignore[index]
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-        elif (
-            depth == 0
-            and pattern[at : at + width] in (".", "\\.")
-            and not pattern.startswith(_QUANTIFIERS, at + width)
-        ):
-            return at, at + width
-        at += width
-    return None
-
-
-def groups(pattern: str) -> int:
-    """How many groups an expression has.
-
-    >>> groups("(a)(b)")
-    2
-    """
-    return re.compile(pattern).groups
-
-
-def check_groups(template: str, count: int) -> None:
-    """Refuse a `$1` for which there is no group."""
-    for number in _GROUP.findall(template):
-        if not 1 <= int(number) <= count:
-            raise UsageError(
-                f"{shown(template)} asks for group ${number}, and the table's pattern has "
-                f"{count or 'none'}; put parentheses around what is meant"
-            )
+    known = list(verdicts)
+    return True if True in known else None if None in known else False
 
 
 def as_glob(template: str) -> str:
@@ -179,32 +151,3 @@ def _stars(ways: set[int], pattern: str) -> set[int]:
             way += 1
             found.add(way)
     return found
-
-
-def flink_regex(pattern: str) -> str:
-    r"""Flink CDC's `source-table`: a dot is the dot between names, `\.` is any character.
-
-    >>> flink_regex(r"shop.order_\.*")
-    'shop\\.order_.*'
-    """
-    parts = re.split(r"(?<!\\)\.", pattern)
-    if not 2 <= len(parts) <= 3:
-        raise UsageError(
-            f"{shown(pattern)} is no database.table or database.schema.table; as in Flink CDC "
-            "a dot is the dot between the names, and '\\.' in an expression is any character"
-        )
-    return "\\.".join(part.replace("\\.", ".") for part in parts)
-
-
-def flink_glob(pattern: str) -> str:
-    r"""The same as a glob, where that says the same.
-
-    >>> flink_glob(r"shop.order_\.*")
-    'shop.order_*'
-    """
-    parts = flink_regex(pattern).split("\\.")
-    if not all(re.fullmatch(r"[\w$-]*", part.replace(".*", "")) for part in parts):
-        raise UsageError(
-            f"{shown(pattern)} is more than names and '\\.*'; say it under filter: with * and ?"
-        )
-    return ".".join(part.replace(".*", "*") for part in parts)

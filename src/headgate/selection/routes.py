@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from headgate.config.job import Route
 from headgate.core.errors import UsageError, shown
 from headgate.core.names import safe, words
-from headgate.core.refusal import SelectionError
-from headgate.selection.globs import check_groups, groups, regex_in_schema, split_regex
+from headgate.selection.errors import SelectionError
+from headgate.selection.regexes import check_groups, groups, regex_in_schema, split_regex
 
 MAX_TOPIC = 249
 _PLACE = re.compile(r"\{(database|schema|table)\}|\$(\d+)")
 Names = tuple["str | None", "str | None", str]
 """A table's database, schema and name."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """New names for tables that match a regular expression; the first that matches counts."""
+
+    table: str
+    to: str | None = None
+    topic: str | None = None
 
 
 class Match(NamedTuple):

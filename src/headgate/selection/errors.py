@@ -8,7 +8,7 @@ from headgate.core.errors import HeadgateError
 
 
 class SelectionError(HeadgateError):
-    """An event cannot be selected, cut or routed as the job says; `code` is stable.
+    """An event cannot be selected, projected or routed as the job says; `code` is stable.
 
     Codes: `no-table`, `key-column`, `route`.
     """
