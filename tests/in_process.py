@@ -11,19 +11,15 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from headgate.arrow.messages import MESSAGE_SCHEMA
 from headgate.codec.encoder import Encoder
 from headgate.config.job import Job
 from headgate.config.reader import load_job
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.partition_worker import (
-    MESSAGE_SCHEMA,
-    WORK_SCHEMA,
-    Knowledge,
-    Tally,
-    passing,
-)
+from headgate.pipeline.partition_worker import WORK_SCHEMA, passing
+from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.state import State
 from headgate.spark.storage import Storage
 
@@ -76,9 +72,9 @@ def batch_of(
     return found
 
 
-def passed(job: Job, knowledge: Knowledge, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def passed(job: Job, plan: BatchPlan, batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The rows of one pass."""
-    return pa.Table.from_batches(passing(job, knowledge)([batch]), WORK_SCHEMA).to_pylist()
+    return pa.Table.from_batches(passing(job, plan)([batch]), WORK_SCHEMA).to_pylist()
 
 
 def run_job(
@@ -99,16 +95,16 @@ def run_job(
     for number, messages in enumerate(batches):
         batch = batch_of(messages, first, judge)
         first += len(messages)
-        knowledge: Knowledge | None = replace(
-            state.knowledge(known.uri), topics=driver.known_topics()
-        )
-        while knowledge is not None:
-            told = knowledge
-            rows = passed(job, told, batch)
-            tallies = [msgspec.json.decode(r["tally"], type=Tally) for r in rows if r["tally"]]
-            knowledge = driver.more(told, tallies)
-        met = {f.id: f for tally in tallies for f in tally.ddl}
-        ddl = [met.get(f.id, f) for f in told.schedule]
+        more: BatchPlan | None = replace(state.plan(known.uri), topics=driver.known_topics())
+        while more is not None:
+            plan = more
+            rows = passed(job, plan, batch)
+            reports = [
+                msgspec.json.decode(r["report"], type=PartitionReport) for r in rows if r["report"]
+            ]
+            more = driver.more(plan, reports)
+        met = {each.id: each for report in reports for each in report.ddl}
+        ddl = [met.get(each.id, each) for each in plan.ddl]
         for n, sink in enumerate(job.sinks):
             encoder = Encoder(sink.format, **sink.options)
             for step in range(len(ddl) + 1):
@@ -118,9 +114,11 @@ def run_job(
                     records = driver.encoded(encoder, ddl[step])
                     out.written[n].extend((r.key, r.value, r.topic) for r in records)
         out.letters.extend(
-            (row["letter"]["offset"], row["letter"]["code"]) for row in rows if row["letter"]
+            (row["dead_letter"]["offset"], row["dead_letter"]["code"])
+            for row in rows
+            if row["dead_letter"]
         )
-        before, state = state, state.after(number, tallies, ddl)
+        before, state = state, state.after(number, reports, ddl)
         state.catalog = catalog_after(known, state.catalog, job.source, ddl)
         check_balance(number, before.totals, state.totals)
     return out._replace(state=state)

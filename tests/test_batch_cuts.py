@@ -22,8 +22,9 @@ from headgate.config.job import Job
 from headgate.core.event import Event, Record
 from headgate.pipeline.balance import Unbalanced
 from headgate.pipeline.engine import Engine, Parts
-from headgate.pipeline.partition_worker import DROP, KEEP, Found, LanePass
-from headgate.pipeline.state import LaneState, State
+from headgate.pipeline.partition_worker import DROP, KEEP, PartitionPass
+from headgate.pipeline.plan import PartitionState, PlannedDdl
+from headgate.pipeline.state import State
 from headgate.sources import streams
 from headgate.spark.storage import Storage
 
@@ -211,11 +212,11 @@ def test_a_copy_on_each_partition_is_a_message_of_its_own(
     monkeypatch.setattr(driver, "encoder", lambda sink: Encoder("open-protocol", partition_num=3))
     monkeypatch.setattr(driver, "add_records", lambda parts, records: sent.extend(records))
     monkeypatch.setattr(streams, "offsets_of", lambda *_: {})
-    state = State(lanes=[LaneState(("in", 0), watermark=TSO)])
+    state = State(partitions=[PartitionState(("in", 0), watermark=TSO)])
 
     driver.announce(state, 0, [Parts()])
     statement = Event("ddl", "alter", "shop", "t", ddl="ALTER TABLE t ADD c INT", commit_ts=TSO)
-    sent += driver.encoded(driver.encoder(0), Found(statement, statement, "ddl", True))
+    sent += driver.encoded(driver.encoder(0), PlannedDdl(statement, statement, "ddl", True))
 
     assert 6 == len(sent)
     assert 6 == len({dict(record.headers or ())[ID_HEADER] for record in sent})
@@ -230,15 +231,17 @@ def test_the_same_statement_again_is_a_repeat(tmp_path: Path) -> None:
     totals = run_job(job, tmp_path, [[alter, alter, alter, dropped, dropped]]).state.totals
 
     assert {"shop.t": {"ddl": 1}} == totals.rows
-    assert (5, 3, 1) == (totals.events, totals.repeated, totals.left_out)
+    assert (5, 3, 1) == (totals.events, totals.repeated, totals.filtered)
 
 
 def test_a_batch_that_does_not_balance_stops_the_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_of(tmp_path, "canal-json", f"{TO}maxwell")
-    emit = LanePass.emit
-    monkeypatch.setattr(LanePass, "emit", lambda lane, entries, beside: emit(lane, entries[1:]))
+    emit = PartitionPass.emit
+    monkeypatch.setattr(
+        PartitionPass, "emit", lambda self, entries, beside: emit(self, entries[1:])
+    )
 
     with pytest.raises(Unbalanced, match="of 2 events in 2 messages 1 are accounted for"):
         run_job(job, tmp_path, [[ticdc("insert", 1, 1), ticdc("insert", 2, 2)]])

@@ -24,7 +24,7 @@ from headgate.pipeline.catalog import (
     read_catalog,
 )
 from headgate.pipeline.engine import with_schema
-from headgate.pipeline.partition_worker import Found
+from headgate.pipeline.plan import PlannedDdl
 from headgate.pipeline.state import State, States
 from headgate.spark.storage import Storage
 
@@ -32,9 +32,9 @@ SOURCE = Source("kafka", "debezium")
 REPRO = Path(__file__).parent / "repro"
 
 
-def ddl(sql: str, id: str | None = None, table: str = "t", refused: bool = False) -> Found:
+def ddl(sql: str, id: str | None = None, table: str = "t", rejected: bool = False) -> PlannedDdl:
     event = Event("ddl", "alter", "d", table, ddl=sql)
-    return Found(event, event, id or sql, True, refused=refused)
+    return PlannedDdl(event, event, id or sql, True, rejected=rejected)
 
 
 @pytest.fixture
@@ -106,9 +106,9 @@ def test_ddl_changes_what_a_schema_file_told_until_the_file_is_edited(storage: S
     assert {"id": "bigint"} == types(storage, name, another, "u")
 
 
-def test_refused_ddl_counts_for_its_tables_and_is_no_repeat(storage: Storage) -> None:
+def test_rejected_ddl_counts_for_its_tables_and_is_no_repeat(storage: Storage) -> None:
     create, add = "CREATE TABLE t (id INT)", "ALTER TABLE t ADD n INT"
-    name = catalog_after(storage, None, SOURCE, [ddl(create), ddl(add, "add", refused=True)])
+    name = catalog_after(storage, None, SOURCE, [ddl(create), ddl(add, "add", rejected=True)])
 
     assert {"id": "int", "n": "int"} == types(storage, name)
     assert not read_catalog(storage, name).is_repeat("add")

@@ -3,24 +3,25 @@
 import msgspec
 
 from headgate.core.event import Event
-from headgate.pipeline.counts import MOST_TABLES, OTHERS
-from headgate.pipeline.partition_worker import Found, Tally
+from headgate.pipeline.counts import MOST_TABLES, OTHERS, Counts
+from headgate.pipeline.plan import PartitionReport, PartitionState, PlannedDdl
 from headgate.pipeline.state import State
 from headgate.pipeline.status import Status, details, metrics
 
 
-def tally(**tables: dict[str, dict[str, int]]) -> Tally:
-    return Tally(("cdc", 0), **tables)
+def report(**tables: dict[str, dict[str, int]]) -> PartitionReport:
+    return PartitionReport(PartitionState(("cdc", 0)), Counts(**tables))
 
 
 def test_a_long_name_is_not_kept_in_state_status_and_metrics() -> None:
     names = ["d." + "x" * 100_000 + end for end in "ab"]
-    told = tally(
-        rows={name: {"insert": 1} for name in names}, dead={name: {"route": 2} for name in names}
+    found = report(
+        rows={name: {"insert": 1} for name in names},
+        rejected={name: {"route": 2} for name in names},
     )
     drop = Event("ddl", "drop", "d", names[0])
-    ddl = Found(drop, drop, "id", wanted=True)
-    state = State().after(0, [told], [ddl]).after(1, [told], [])
+    ddl = PlannedDdl(drop, drop, "id", wanted=True)
+    state = State().after(0, [found], [ddl]).after(1, [found], [])
     status = Status("job", totals=state.totals)
 
     assert 3 == len(state.totals.rows)  # different names stay different
@@ -35,7 +36,7 @@ def test_tables_beyond_some_thousands_are_counted_as_others() -> None:
     state = State()
     for batch in range(4):
         rows = {f"d.t{batch * 2_000 + n}": {"insert": 1} for n in range(2_000)}
-        state = state.after(batch, [tally(rows={"d.t0": {"update": 1}} | rows)], [])
+        state = state.after(batch, [report(rows={"d.t0": {"update": 1}} | rows)], [])
     rows = state.totals.rows
 
     assert MOST_TABLES + 1 == len(rows)

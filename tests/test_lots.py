@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from test_run_kafka import once, uri
 
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.partition_worker import Knowledge
+from headgate.pipeline.plan import BatchPlan
 from headgate.spark import arrow_batching
 
 
@@ -76,9 +76,9 @@ def test_long_messages_among_short_ones_arrive_in_order(
     passes = []
     passed = Engine.passed
 
-    def noted(self: Engine, messages: DataFrame, knowledge: Knowledge) -> Any:
-        passes.append(knowledge.counted)
-        return passed(self, messages, knowledge)
+    def noted(self: Engine, messages: DataFrame, plan: BatchPlan) -> Any:
+        passes.append(plan.unmeasured)
+        return passed(self, messages, plan)
 
     monkeypatch.setattr(Engine, "passed", noted)
     long = "ä" * 5_000

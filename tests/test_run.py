@@ -223,7 +223,7 @@ def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
         letter["code"],
         letter["place"],
     )
-    assert {"": {"malformed-json": 1}} == first.totals.dead
+    assert {"": {"malformed-json": 1}} == first.totals.rejected
     assert 2 == len(bench.events())
     kept = [bench.root / "state" / name for name in ("headgate", "query", "dead-letters")]
     kept += (bench.root / "state" / "dead-letters").glob("batch=*")
@@ -232,7 +232,7 @@ def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
 
     assert 1 == store.replay()
     second = bench.run("maxwell")
-    assert {"": {"malformed-json": 2}} == second.totals.dead
+    assert {"": {"malformed-json": 2}} == second.totals.rejected
     assert 1 == len(list(store.letters()))
 
 
@@ -317,7 +317,7 @@ def test_selection_and_routes(bench: Bench) -> None:
     ]
     assert {"id": "1", "amount": "1.10"} == found[0].after
     assert ["cdc.lake.orders"] * 2 == [m["topic"] for m in bench.messages()]
-    assert 4 == status.totals.left_out
+    assert 4 == status.totals.filtered
 
 
 def test_row_conditions(bench: Bench) -> None:
@@ -329,7 +329,7 @@ def test_row_conditions(bench: Bench) -> None:
     status = bench.run("maxwell", filter=[{"table": "shop.orders", "where": "amount > 100"}])
 
     assert ["2", "3", "1"] == [e.after["id"] for e in bench.events()]
-    assert (1, 0) == (status.totals.left_out, status.totals.dead_letters)
+    assert (1, 0) == (status.totals.filtered, status.totals.dead_letters)
 
 
 def test_a_condition_on_an_unknown_column_parks_the_message(bench: Bench) -> None:
@@ -337,7 +337,7 @@ def test_a_condition_on_an_unknown_column_parks_the_message(bench: Bench) -> Non
 
     status = bench.run("maxwell", filter=[{"table": "shop.orders", "where": "price > 100"}])
 
-    assert {"shop.orders": {"no-such-column": 1}} == status.totals.dead
+    assert {"shop.orders": {"no-such-column": 1}} == status.totals.rejected
     assert ["other"] == [e.table for e in bench.events()]
 
 
@@ -347,7 +347,7 @@ def test_a_message_that_one_sink_refuses_goes_to_none(bench: Bench) -> None:
 
     status = bench.run(sinks=[{"uri": strict}, {"uri": f"file://{bench.root}/2?protocol=maxwell"}])
 
-    assert {"shop.orders": {"lossy": 1}} == status.totals.dead
+    assert {"shop.orders": {"lossy": 1}} == status.totals.rejected
     assert [1, 1] == [len(bench.messages(folder)) for folder in ("out", "2")]
     (letter,) = Store(str(bench.root / "state" / "dead-letters")).letters()
     assert maxwell() == letter["value"]
@@ -581,4 +581,4 @@ def test_tables_of_two_schemas_stay_two_through_a_job(bench: Bench) -> None:
     )
     assert ["archive.orders", "public.orders"] == sorted(e.table or "" for e in bench.events())
     assert {"shop.archive.orders", "shop.public.orders"} == {*status.totals.rows}
-    assert {"shop.public.orders"} == {*status.totals.dead}
+    assert {"shop.public.orders"} == {*status.totals.rejected}

@@ -22,7 +22,7 @@ from headgate.core.errors import SpliceError, UsageError
 from headgate.pipeline import engine as engine_module
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
-from headgate.pipeline.partition_worker import Tally
+from headgate.pipeline.plan import PartitionReport
 from headgate.pipeline.run import Lag
 from headgate.pipeline.status import read as read_status
 from headgate.sinks.writers import Batch, FileWriter
@@ -159,12 +159,12 @@ def test_a_job_stops_where_splicing_and_the_codecs_disagree(
 ) -> None:
     bench = Bench(tmp_path, spark)
     bench.put("a.jsonl", row(1))
-    told = engine_module.tallies_of
+    reports_of = engine_module.reports_of
 
-    def wrong(work: DataFrame) -> list[Tally]:
-        return [msgspec.structs.replace(tally, splice_wrong=True) for tally in told(work)]
+    def wrong(work: DataFrame) -> list[PartitionReport]:
+        return [msgspec.structs.replace(report, fastpath_wrong=True) for report in reports_of(work)]
 
-    monkeypatch.setattr(engine_module, "tallies_of", wrong)
+    monkeypatch.setattr(engine_module, "reports_of", wrong)
     with pytest.raises(SpliceError, match="splice=false"):
         bench.run("maxwell")
     assert [] == bench.messages()

@@ -431,12 +431,12 @@ def test_a_message_too_large_for_kafka_is_parked(
 
     status = once(spark, tmp_path, uri(broker, topic, max_message_bytes=500_000), sink)
 
-    assert {"": {"too-large": 1}, "shop.headers": {"too-large": 1}} == status.totals.dead
+    assert {"": {"too-large": 1}, "shop.headers": {"too-large": 1}} == status.totals.rejected
     assert 1 == len(broker.consume("large-out"))
     again = {"id": "1", "amount": "1.10", "note": "x" * 300_000}
     broker.produce(topic, [(None, canal(data=[again]), 0, None)])
     status = once(spark, tmp_path, uri(broker, topic, max_message_bytes=500_000), sink)
-    assert {"too-large": 1} == status.totals.dead["shop.orders"]
+    assert {"too-large": 1} == status.totals.rejected["shop.orders"]
 
 
 def test_topics_that_messages_name_have_partitions_of_their_own_or_make_dead_letters(
@@ -460,7 +460,7 @@ def test_topics_that_messages_name_have_partitions_of_their_own_or_make_dead_let
     spread = {name: {record[0] for record in broker.consume(f"__{name}")} for name in tables}
     assert {"one": {0}, "five": {*range(5)}, "new": {*range(3)}} == spread
     dead = {f"shop.{name}": {"refused-topic": 30} for name in refused}
-    assert {**dead, "shop.transaction_state": {"refused-topic": 1}} == status.totals.dead
+    assert {**dead, "shop.transaction_state": {"refused-topic": 1}} == status.totals.rejected
     letters = Store(str(tmp_path / "state" / "dead-letters")).letters()
     (said,) = {x["message"] for x in letters if x["table"] == "shop.a.b"}
     assert "collides with existing topic: __a_b; send the table to another" in said

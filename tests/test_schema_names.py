@@ -13,8 +13,8 @@ from headgate.codec.schemas import Schemas
 from headgate.config.reader import load_job
 from headgate.core.event import Event
 from headgate.formats import MODULES, load
+from headgate.pipeline.counts import table_name
 from headgate.pipeline.dedup import identity
-from headgate.pipeline.partition_worker import table_name
 from headgate.selection.filters import Filter
 from headgate.selection.routes import Route
 from headgate.selection.selection import Rules, Selection

@@ -12,16 +12,12 @@ import pyarrow as pa
 import pytest
 from messages import canal, maxwell
 
+from headgate.arrow.messages import MESSAGE_SCHEMA
 from headgate.config.job import Job
 from headgate.config.reader import load_job
 from headgate.fastpath import convert, splicer
-from headgate.pipeline.partition_worker import (
-    MESSAGE_SCHEMA,
-    WORK_SCHEMA,
-    Knowledge,
-    Tally,
-    passing,
-)
+from headgate.pipeline.partition_worker import WORK_SCHEMA, passing
+from headgate.pipeline.plan import BatchPlan, PartitionReport
 
 TIME = 1_700_000_000_000
 
@@ -72,15 +68,15 @@ def batch(messages: list[bytes | None], first: int = 0, **columns: Any) -> pa.Re
 
 def passed(
     job: Job, tmp_path: Path, *batches: pa.RecordBatch, **known: Any
-) -> tuple[list[dict[str, Any]], Tally]:
-    """The messages and letters of a pass in their order, and its tally."""
-    knowledge = Knowledge((tmp_path / "ledger").as_uri(), **known)
-    found = pa.Table.from_batches(passing(job, knowledge)(batches), WORK_SCHEMA).to_pylist()
-    (told,) = [row["tally"] for row in found if row["tally"] is not None]
-    tally = msgspec.json.decode(told, type=Tally)
-    tally.ledger = ()
+) -> tuple[list[dict[str, Any]], PartitionReport]:
+    """The messages and dead letters of a pass in their order, and its report."""
+    plan = BatchPlan((tmp_path / "ledger").as_uri(), **known)
+    found = pa.Table.from_batches(passing(job, plan)(batches), WORK_SCHEMA).to_pylist()
+    (content,) = [row["report"] for row in found if row["report"] is not None]
+    report = msgspec.json.decode(content, type=PartitionReport)
+    report.state.applied = ()
     messages = [message for row in found for message in in_pack(row)]
-    return messages + [row["letter"] for row in found if row["letter"]], tally
+    return messages + [row["dead_letter"] for row in found if row["dead_letter"]], report
 
 
 def in_pack(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -103,7 +99,7 @@ LINES = "kafka://127.0.0.1:9/too?protocol=maxwell&partition-num=3&partition=tabl
 
 def both(
     tmp_path: Path, batches: list[pa.RecordBatch], *sinks: str, **told: Any
-) -> tuple[list[dict[str, Any]], Tally]:
+) -> tuple[list[dict[str, Any]], PartitionReport]:
     """What the long way gives, which the short cut gives too."""
     known = told.pop("known", {})
     long = passed(job(tmp_path, *sinks, splice=False, **told), tmp_path, *batches, **known)
@@ -119,19 +115,19 @@ def spliced_rows() -> int:
 
 def test_the_short_cut_gives_what_the_long_way_gives(tmp_path: Path) -> None:
     changes = [change(n, type=("INSERT", "DELETE")[n % 2]) for n in range(200)]
-    rows, tally = both(tmp_path, [batch(changes), batch(changes, 200)], KAFKA)
+    rows, report = both(tmp_path, [batch(changes), batch(changes, 200)], KAFKA)
     assert 600 == len(rows)  # a tombstone behind each delete
     assert b"in-0-1" == rows[1]["id"]
     assert b"in-0-1.1" == rows[2]["id"]
-    assert {"insert": 200, "delete": 200} == tally.rows["shop.orders"]
-    assert (TIME + 199) * 1000 == tally.newest
+    assert {"insert": 200, "delete": 200} == report.counts.rows["shop.orders"]
+    assert (TIME + 199) * 1000 == report.state.newest
     assert 2 == spliced_rows()
 
 
 def test_every_sink_gets_its_own(tmp_path: Path) -> None:
-    rows, tally = both(tmp_path, [batch([change(n) for n in range(50)])], KAFKA, LINES)
+    rows, report = both(tmp_path, [batch([change(n) for n in range(50)])], KAFKA, LINES)
     assert [50, 50] == [sum(row.get("sink") == sink for row in rows) for sink in (0, 1)]
-    assert [["out"], ["too"]] == tally.topics
+    assert [["out"], ["too"]] == report.topics
 
 
 def test_messages_of_other_kinds_stay_in_their_places(tmp_path: Path) -> None:
@@ -140,11 +136,11 @@ def test_messages_of_other_kinds_stay_in_their_places(tmp_path: Path) -> None:
     messages[30] = change(30, data=[{"id": "30", "amount": "1e3", "note": "\u0001"}])
     messages[40] = change(40, data=[{"id": "40", "amount": "1.10"}, {"id": "41", "amount": "2.10"}])
     messages[50] = maxwell(database="shop", table="t")
-    rows, tally = both(tmp_path, [batch(messages)], KAFKA)
+    rows, report = both(tmp_path, [batch(messages)], KAFKA)
     written = [row["id"].decode() for row in rows if "id" in row]
     assert 59 == len(written)
     assert sorted(written, key=lambda n: [int(p) for p in n.split("-")[2].split(".")]) == written
-    assert 2 == sum(n for codes in tally.dead.values() for n in codes.values())
+    assert 2 == sum(n for codes in report.counts.rejected.values() for n in codes.values())
 
 
 def test_ddl_is_followed(tmp_path: Path) -> None:
@@ -154,9 +150,9 @@ def test_ddl_is_followed(tmp_path: Path) -> None:
     )  # fmt: skip
     messages = [change(n) for n in range(40)]
     batches = [batch(messages), batch([*messages[:20], ddl, *messages[20:]], 40)]
-    rows, tally = both(tmp_path, [*batches, batch(messages, 81)], KAFKA)
+    rows, report = both(tmp_path, [*batches, batch(messages, 81)], KAFKA)
     assert 120 == len(rows)
-    assert 1 == len(tally.ddl)
+    assert 1 == len(report.ddl)
 
 
 def test_selection_and_routes_are_followed(tmp_path: Path) -> None:
@@ -166,10 +162,10 @@ def test_selection_and_routes_are_followed(tmp_path: Path) -> None:
         "filter": [{"table": "shop.orders", "columns": {"exclude": ["note"]}}],
         "route": [{"table": "shop.(.*)", "to": "lake.$1", "topic": "cdc.{table}"}],
     }
-    rows, tally = both(tmp_path, [batch(messages)], KAFKA, **told)
-    assert {"lake.orders": {"insert": 30}, "lake.items": {"insert": 30}} == tally.rows
-    assert 30 == tally.left_out
-    assert [["cdc.items", "cdc.orders"]] == tally.topics
+    rows, report = both(tmp_path, [batch(messages)], KAFKA, **told)
+    assert {"lake.orders": {"insert": 30}, "lake.items": {"insert": 30}} == report.counts.rows
+    assert 30 == report.counts.filtered
+    assert [["cdc.items", "cdc.orders"]] == report.topics
     assert not any(b"note" in row["value"] for row in rows if row["topic"] == "cdc.orders")
 
 
@@ -180,32 +176,32 @@ def test_headers_and_places_in_the_log_go_the_long_way(tmp_path: Path) -> None:
     headers = pa.array(['[{"key":"trace","value":"AQ=="}]'] * 40)
     both(tmp_path, [batch(messages, headers=headers)], KAFKA)
     tidb = [change(n, _tidb={"commitTs": n + 1}) for n in range(40)]
-    _, tally = both(tmp_path, [batch(tidb), batch(tidb, 40)], KAFKA)
-    assert 40 == tally.repeated
+    _, report = both(tmp_path, [batch(tidb), batch(tidb, 40)], KAFKA)
+    assert 40 == report.counts.repeated
 
 
 def test_a_message_that_is_too_large_is_a_letter(tmp_path: Path) -> None:
     messages = [change(n) for n in range(40)]
     messages[7] = change(7, data=[{"id": "7", "amount": "7.10", "note": "x" * 30_000}])
     sink = f"{KAFKA}&max-message-bytes=20000"
-    _, tally = both(tmp_path, [batch(messages)], sink)
-    assert {"too-large": 1} == tally.dead["shop.orders"]
+    _, report = both(tmp_path, [batch(messages)], sink)
+    assert {"too-large": 1} == report.counts.rejected["shop.orders"]
 
 
 def test_a_change_beyond_the_clock_says_no_time(tmp_path: Path) -> None:
     messages = [change(n, es=9_000_000_000_000 if n == 3 else TIME + n) for n in range(40)]
-    _, tally = both(tmp_path, [batch(messages)], KAFKA)
-    assert (TIME + 39) * 1000 == tally.newest
+    _, report = both(tmp_path, [batch(messages)], KAFKA)
+    assert (TIME + 39) * 1000 == report.state.newest
 
 
 def test_a_disagreement_is_a_fact_of_the_pass_not_an_exception(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = job(tmp_path, KAFKA, splice=True)
-    _, tally = passed(told, tmp_path, batch([change(n) for n in range(50)]))
-    assert not tally.splice_wrong
+    _, report = passed(told, tmp_path, batch([change(n) for n in range(50)]))
+    assert not report.fastpath_wrong
     with monkeypatch.context() as patched:
         patched.setattr(splicer, "agree", lambda *_: False)
         passed(told, tmp_path, batch([change(n) for n in range(50)]))
-    messages, tally = passed(told, tmp_path, batch([change(n) for n in range(50)]))
-    assert (50, True) == (len(messages), tally.splice_wrong)  # for good, in this process
+    messages, report = passed(told, tmp_path, batch([change(n) for n in range(50)]))
+    assert (50, True) == (len(messages), report.fastpath_wrong)  # for good, in this process

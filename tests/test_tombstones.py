@@ -16,7 +16,7 @@ from headgate.cli.split_work import converted
 from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import Event
-from headgate.pipeline.partition_worker import Tally
+from headgate.pipeline.plan import PartitionReport, PartitionState
 from headgate.pipeline.state import State
 from headgate.pipeline.tombstones import Deleted
 from headgate.sources.message_files import splits
@@ -89,10 +89,12 @@ def test_what_has_no_topic_is_counted(tmp_path: Path) -> None:
     assert {"tombstone": 1} == out.state.totals.losses
 
 
-def test_a_replay_leaves_the_last_delete_of_a_lane_as_it_is() -> None:
-    lane = ("cdc", 0)
-    delete = Deleted(b"k", Event("row", "delete", "d", "t", before={"id": "1"}), "drop")
-    state = State().after(0, [Tally(lane, deleted=delete)], [])
+def test_a_replay_leaves_the_last_delete_of_a_partition_as_it_is() -> None:
+    def report(delete: Deleted | None = None) -> PartitionReport:
+        return PartitionReport(PartitionState(("cdc", 0), last_delete=delete))
 
-    assert state.after(0, [Tally(lane)], [], replayed=True).lanes[0].deleted == delete
-    assert state.after(1, [Tally(lane)], []).lanes[0].deleted is None
+    delete = Deleted(b"k", Event("row", "delete", "d", "t", before={"id": "1"}), "drop")
+    state = State().after(0, [report(delete)], [])
+
+    assert state.after(0, [report()], [], replayed=True).partitions[0].last_delete == delete
+    assert state.after(1, [report()], []).partitions[0].last_delete is None

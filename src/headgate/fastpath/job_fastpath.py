@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headgate.fastpath.program import Spliced
     from headgate.fastpath.splicer import Splicer
     from headgate.fastpath.templates import Answer, Ask, Template
-    from headgate.pipeline.partition_worker import KnownTopics
+    from headgate.pipeline.plan import KnownTopics
 
 ROOM = 1_024
 """What of Kafka's limit of a message its headers and its frame take."""

@@ -39,7 +39,7 @@ class MetDdl(Protocol):
         """The event as it came."""
 
     @property
-    def refused(self) -> bool:
+    def rejected(self) -> bool:
         """Whether it became a dead letter."""
 
 
@@ -97,7 +97,7 @@ def catalog_after(
     for each in ddl:
         if each.id not in met:
             tables.learn(each.source)
-        met[each.id] = not each.refused
+        met[each.id] = not each.rejected
     if tables.pushed_out:
         raise CatalogTooLarge(
             f"DDL told of more than {MAX_LEARNT_BYTES >> 20} MiB of tables, more than a job keeps; "

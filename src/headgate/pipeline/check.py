@@ -19,8 +19,8 @@ from headgate.core.event import Event
 from headgate.core.losses import SENTENCES
 from headgate.kafka.admin import Admin
 from headgate.pipeline import row_filter
+from headgate.pipeline.counts import table_name
 from headgate.pipeline.engine import with_schema
-from headgate.pipeline.partition_worker import table_name
 from headgate.pipeline.run import job_session, with_session_settings
 from headgate.selection.selection import Selection, SelectionError
 from headgate.sources import streams

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from headgate.arrow.messages import DEAD_LETTER_COLUMNS
 from headgate.core.errors import UsageError, shown
-from headgate.pipeline.partition_worker import LETTER_COLUMNS
 from headgate.pipeline.state import IDENTITY, Identity
 from headgate.sinks.writers import OWNER, Owner
 from headgate.sources.streams import INBOX
@@ -84,7 +84,7 @@ class Store:
 def table_of(storage: Storage, folder: str) -> pa.Table:
     """The letters of one batch."""
     files = ds.dataset(storage.path(folder), filesystem=storage.fs, format="parquet")
-    return files.to_table(columns=[n for n in LETTER_COLUMNS if n in files.schema.names])
+    return files.to_table(columns=[n for n in DEAD_LETTER_COLUMNS if n in files.schema.names])
 
 
 def redacted(letters: pa.Table) -> bool:

@@ -1,4 +1,4 @@
-"""The walk: messages of a batch, a pass over its lanes, dead letters aside, sinks, then the state.
+"""The walk: messages of a batch, a pass over its partitions, dead letters, sinks, then the state.
 
 Spark calls `process` for each micro-batch. After a crash it repeats a batch with the same messages;
 everything here gives the same result then, and a state is written when all sinks have theirs.
@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow.headers import FROM_TEXT, ID_HEADER, TYPE
+from headgate.arrow.messages import Partition
 from headgate.codec.encoder import Encoder
 from headgate.config.job import Job, Sink, Source
 from headgate.core.errors import HeadgateError, SpliceError
@@ -31,15 +32,8 @@ from headgate.pipeline import row_filter
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.dedup import comes_before, commit_time
-from headgate.pipeline.partition_worker import (
-    WORK_SCHEMA,
-    Found,
-    Knowledge,
-    KnownTopics,
-    Lane,
-    Tally,
-    passing,
-)
+from headgate.pipeline.partition_worker import WORK_SCHEMA, passing
+from headgate.pipeline.plan import BatchPlan, KnownTopics, PartitionReport, PlannedDdl
 from headgate.pipeline.state import State, States
 from headgate.sinks.writers import Batch, FileWriter, KafkaWriter, Owner, Writer, writer
 from headgate.sources import streams
@@ -101,7 +95,7 @@ class Engine:
         self.state = self.states.latest()
         self.still_ours: Callable[[], None] = lambda: None
         """Refuses to go on where another instance of the job has taken over."""
-        self.on_batch: Callable[[State, list[Tally], float], None] = lambda *_: None
+        self.on_batch: Callable[[State, list[PartitionReport], float], None] = lambda *_: None
 
     def close(self) -> None:
         """Let go of what the engine holds open."""
@@ -126,7 +120,7 @@ class Engine:
             parts = [Parts() for _ in self.job.sinks]
             letters: list[DataFrame] = []
             held: list[DataFrame] = []
-            tallies: list[Tally] = []
+            reports: list[PartitionReport] = []
             files: list[tuple[str, str]] = []
             try:
                 # Spark deletes what came back once its batch is committed, so that mostly there is
@@ -141,13 +135,13 @@ class Engine:
                     again = inbox or self.job.source.kind != "kafka"
                     work, found, ddl = self.worked(messages, state, again, inbox)
                     held.append(work)
-                    if any(tally.dead for tally in found):
+                    if any(report.counts.rejected for report in found):
                         letters.append(letters_of(work))
                     for sink in range(len(self.job.sinks)):
                         self.add_parts(parts[sink], sink, work, found, ddl)
                     state = state.after(number, found, ddl, replayed=inbox)
                     state.catalog = catalog_after(self.storage, state.catalog, self.job.source, ddl)
-                    tallies += found
+                    reports += found
                     if not inbox:
                         state.judged = self.judge(state.judged, found)
                 check_balance(number, before, state.totals)
@@ -161,7 +155,7 @@ class Engine:
             self.still_ours()
             self.states.write(state)
             self.state = state
-            self.on_batch(state, tallies, time.monotonic() - started)
+            self.on_batch(state, reports, time.monotonic() - started)
 
     def write(self, batch: Batch, letters: list[DataFrame], parts: list[Parts]) -> None:
         """Write dead letters and messages; none of them where one target refuses the batch."""
@@ -177,38 +171,41 @@ class Engine:
 
     def worked(
         self, messages: DataFrame, state: State, again: bool, replayed: bool = False
-    ) -> tuple[DataFrame, list[Tally], list[Found]]:
-        """The work of a pass that lacked nothing, its tallies, and the DDL that is new."""
-        counted = (
+    ) -> tuple[DataFrame, list[PartitionReport], list[PlannedDdl]]:
+        """The work of a pass that lacked nothing, its reports, and the DDL that is new."""
+        unmeasured = (
             not (again or self.judging or self.long)
             and arrow_batching.share(messages.sparkSession) > 0
         )
-        knowledge = state.knowledge(self.storage.uri)
-        knowledge = replace(knowledge, by_place=again, counted=counted, topics=self.known_topics())
-        if replayed:
-            knowledge = replace(knowledge, deletes={})
+        plan = state.plan(self.storage.uri)
+        plan = replace(plan, by_place=again, unmeasured=unmeasured, topics=self.known_topics())
+        if replayed:  # its tombstones belong to no delete
+            known = {
+                p: msgspec.structs.replace(s, last_delete=None) for p, s in plan.partitions.items()
+            }
+            plan = replace(plan, partitions=known)
         while True:
-            work = self.passed(messages, knowledge)
+            work = self.passed(messages, plan)
             try:
-                tallies = tallies_of(work)
-                if any(tally.splice_wrong for tally in tallies):
+                reports = reports_of(work)
+                if any(report.fastpath_wrong for report in reports):
                     raise SpliceError
-                more = self.more(knowledge, tallies)
+                more = self.more(plan, reports)
             except BaseException:
                 release(work)
                 raise
             if more is None:
                 # Of copies on several partitions, one that a sink takes is the one that counts.
-                copies = [f for tally in tallies for f in tally.ddl]
-                met = {f.id: f for f in sorted(copies, key=lambda f: not f.refused)}
-                return work, tallies, [met.get(f.id, f) for f in knowledge.schedule]
+                copies = [f for report in reports for f in report.ddl]
+                met = {f.id: f for f in sorted(copies, key=lambda f: not f.rejected)}
+                return work, reports, [met.get(f.id, f) for f in plan.ddl]
             release(work)
-            knowledge = more
+            plan = more
 
-    def passed(self, messages: DataFrame, knowledge: Knowledge) -> DataFrame:
+    def passed(self, messages: DataFrame, plan: BatchPlan) -> DataFrame:
         """The work of a pass."""
-        run, schema = passing(for_workers(self.job), knowledge), from_arrow_schema(WORK_SCHEMA)
-        if not knowledge.counted:
+        run, schema = passing(for_workers(self.job), plan), from_arrow_schema(WORK_SCHEMA)
+        if not plan.unmeasured:
             return kept(self.judged_rows(messages).mapInArrow(run, schema))
         spark = messages.sparkSession
         short = arrow_batching.shortened(messages, arrow_batching.share(spark))
@@ -222,23 +219,23 @@ class Engine:
         looked = row_filter.looked_at(messages, self.job)
         return row_filter.judged(looked, self.job, self.signatures)
 
-    def more(self, knowledge: Knowledge, tallies: list[Tally]) -> Knowledge | None:
+    def more(self, plan: BatchPlan, reports: list[PartitionReport]) -> BatchPlan | None:
         """What a pass should have known; None if it knew everything."""
-        unknown = [each for tally in tallies for each in tally.signatures]
+        unknown = [each for report in reports for each in report.signatures]
         for rule, signature in unknown:
             self.signatures.setdefault(rule, set()).add(signature)
-        known = {found.id for found in knowledge.schedule}
-        new = {f.id: f for tally in tallies for f in tally.ddl if f.id not in known}
-        disordered = {t.lane for t in tallies if t.disordered} - knowledge.disordered
-        self.long |= any(tally.long for tally in tallies)
-        topics = self.met_topics(tallies, knowledge.topics)
-        if not (unknown or new or disordered or topics or (knowledge.counted and self.long)):
+        known = {planned.id for planned in plan.ddl}
+        new = {f.id: f for report in reports for f in report.ddl if f.id not in known}
+        disordered = {r.state.partition for r in reports if r.disordered} - plan.disordered
+        self.long |= any(report.has_long for report in reports)
+        topics = self.met_topics(reports, plan.topics)
+        if not (unknown or new or disordered or topics or (plan.unmeasured and self.long)):
             return None
         return replace(
-            knowledge,
-            counted=knowledge.counted and not self.long,
-            schedule=scheduled([*knowledge.schedule, *new.values()]),
-            disordered=knowledge.disordered | disordered,
+            plan,
+            unmeasured=plan.unmeasured and not self.long,
+            ddl=in_source_order([*plan.ddl, *new.values()]),
+            disordered=plan.disordered | disordered,
             topics=self.known_topics(),
         )
 
@@ -249,13 +246,13 @@ class Engine:
             for each in self.topics
         )
 
-    def met_topics(self, tallies: list[Tally], known: tuple[KnownTopics, ...]) -> bool:
+    def met_topics(self, reports: list[PartitionReport], known: tuple[KnownTopics, ...]) -> bool:
         """Look at topics that a pass met first; whether that makes another pass of it."""
         changed = False
         for sink, topics in enumerate(self.topics):
             if topics is None:
                 continue
-            met = {topic for tally in tallies for topic in tally.topics[sink]}
+            met = {topic for report in reports for topic in report.topics[sink]}
             topics.ensure(met)
             usual = self.job.sinks[sink].options["partition_num"]
             changed |= any(
@@ -270,14 +267,14 @@ class Engine:
         parts: Parts,
         sink: int,
         work: DataFrame,
-        tallies: list[Tally],
-        ddl: list[Found],
+        reports: list[PartitionReport],
+        ddl: list[PlannedDdl],
     ) -> None:
         """A sink's messages in parts that are written one after the other: DDL is a barrier."""
         rows = work.where(F.col("sink") == sink)
-        with_headers = any(tally.headers for tally in tallies)
-        steps = {step for tally in tallies for step in tally.steps}
-        parts.topics.update(t for tally in tallies for t in tally.topics[sink])
+        with_headers = any(report.with_headers for report in reports)
+        steps = {step for report in reports for step in report.steps}
+        parts.topics.update(t for report in reports for t in report.topics[sink])
         encoder = self.encoder(sink)
         waiting: list[Record] = []
         for step in range(len(ddl) + 1):
@@ -298,20 +295,20 @@ class Engine:
         encoder.partitions = {} if topics is None else topics.known
         return encoder
 
-    def encoded(self, encoder: Encoder, found: Found) -> list[Record]:
+    def encoded(self, encoder: Encoder, ddl: PlannedDdl) -> list[Record]:
         """The messages of a DDL event."""
-        if not found.wanted:
-            encoder.learn(found.event)
+        if not ddl.wanted:
+            encoder.learn(ddl.event)
             return []
-        encoder.topic = found.topic
-        records = with_ids(encoder(found.event).records, found.id)
-        for record in records if found.topic is not None else ():
-            record.topic = found.topic
+        encoder.topic = ddl.topic
+        records = with_ids(encoder(ddl.event).records, ddl.id)
+        for record in records if ddl.topic is not None else ():
+            record.topic = ddl.topic
         return records
 
     def announce(self, state: State, number: int, parts: list[Parts]) -> None:
-        """A watermark at the end of a batch, when every lane has passed it and all rows are out."""
-        expected: tuple[Lane, ...] = ()
+        """A watermark at the end of a batch, when every partition has passed it."""
+        expected: tuple[Partition, ...] = ()
         if self.job.source.kind == "kafka":
             expected = tuple(streams.offsets_of(self.spark_checkpoint, number))
         watermark = state.watermark(expected)
@@ -360,20 +357,26 @@ class Engine:
         parts.frames.append(self.spark.createDataFrame(rows, RECORD_DDL).coalesce(1))
         parts.topics.update(r.topic for r in records if r.topic is not None)
 
-    def judge(self, before: list[tuple[int, int]], tallies: list[Tally]) -> list[tuple[int, int]]:
+    def judge(
+        self, before: list[tuple[int, int]], reports: list[PartitionReport]
+    ) -> list[tuple[int, int]]:
         """Stop where more messages are dead than the job allows; else what the next is judged by.
 
         Over a number of messages, so that one bad message among few does not stop a job.
         """
-        messages = sum(tally.messages for tally in tallies)
-        dead = sum(n for t in tallies for counts in t.dead.values() for n in counts.values())
+        messages = sum(report.counts.messages for report in reports)
+        dead = sum(
+            n for r in reports for counts in r.counts.rejected.values() for n in counts.values()
+        )
         window = [*before, (messages, dead)]
         while len(window) > 1 and sum(n for n, _ in window[1:]) >= JUDGED_MESSAGES:
             window.pop(0)
         seen, bad = (sum(column) for column in zip(*window))
         most = self.job.max_invalid
         if most is not None and bad > most * max(seen, JUDGED_MESSAGES):
-            example = next((t.example for t in tallies if t.example), ("", "nothing more is known"))
+            example = next(
+                (r.rejection for r in reports if r.rejection), ("", "nothing more is known")
+            )
             raise TooManyInvalid(
                 f"{bad} of the last {seen} messages cannot be processed, and max_invalid is "
                 f"{most:.2%}; the first: {example[0]}: {example[1]}. Nothing of this batch was "
@@ -413,27 +416,27 @@ def release(work: DataFrame) -> None:
     work._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
-def tallies_of(work: DataFrame) -> list[Tally]:
-    """What the lanes tell: one small row each."""
-    rows = work.where("tally IS NOT NULL").select("tally").collect()
-    return [msgspec.json.decode(bytes(row.tally), type=Tally) for row in rows]
+def reports_of(work: DataFrame) -> list[PartitionReport]:
+    """The reports of the partitions: one small row each."""
+    rows = work.where("report IS NOT NULL").select("report").collect()
+    return [msgspec.json.decode(bytes(row.report), type=PartitionReport) for row in rows]
 
 
 def letters_of(work: DataFrame) -> DataFrame:
     """The dead letters of a pass."""
-    letters = work.where("letter IS NOT NULL").select("letter.*")
+    letters = work.where("dead_letter IS NOT NULL").select("dead_letter.*")
     return letters.withColumn("headers", F.expr(FROM_TEXT))
 
 
-def scheduled(found: list[Found]) -> tuple[Found, ...]:
+def in_source_order(ddl: list[PlannedDdl]) -> tuple[PlannedDdl, ...]:
     """DDL in the source's order, as far as that is known; else as it was met."""
 
-    def compare(one: Found, other: Found) -> int:
+    def compare(one: PlannedDdl, other: PlannedDdl) -> int:
         return -1 if comes_before(one.event, other.event) else int(
             bool(comes_before(other.event, one.event))
         )  # fmt: skip
 
-    return tuple(sorted(found, key=functools.cmp_to_key(compare)))
+    return tuple(sorted(ddl, key=functools.cmp_to_key(compare)))
 
 
 def for_workers(job: Job) -> Job:

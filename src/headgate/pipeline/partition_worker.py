@@ -1,9 +1,8 @@
-"""A worker's pass over the messages of its lanes: decode, recognise repeats, select, encode.
+"""A pass over the messages of partitions: decode, deduplicate, select, encode.
 
-A lane is a partition of a topic: its messages are in order, and a repeat of a change comes in the
-lane of the change. A pass has no side effects but new files that nobody knows yet, so it can run
-twice; where it lacked something that only the whole batch tells (the DDL of another lane, a
-disorder), it is run again with that.
+A pass has no side effects but new files that nobody knows yet, so it can run twice; where it lacked
+something that only the whole batch tells (the DDL of another partition, a disorder), it is run
+again with that.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,14 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.events import (
-    OVERSIZE,
-    SOURCE_COLUMNS,
     bounded,
     decode_columns,
     decode_parts,
     most_bytes_of,
 )
 from headgate.arrow.headers import ID_HEADER, from_text, header_bytes, to_text
+from headgate.arrow.messages import DEAD_LETTER, DEAD_LETTER_COLUMNS, Partition
 from headgate.codec.encoder import Encoded, Encoder, packed
 from headgate.config.job import Job, Sink
 from headgate.core.errors import internal_error, shown
@@ -43,10 +40,17 @@ from headgate.fastpath.job_fastpath import (
     most_bytes,
 )
 from headgate.pipeline.catalog import known_tables, read_catalog
-from headgate.pipeline.counts import add_counts, add_table
+from headgate.pipeline.counts import add_counts, add_table, full_name, table_name
 from headgate.pipeline.dedup import comes_before, commit_time, identity, placed_identity
-from headgate.pipeline.dedup_store import Ledger, Run
-from headgate.pipeline.tombstones import Deleted, TombstonePairs
+from headgate.pipeline.dedup_store import Ledger
+from headgate.pipeline.plan import (
+    BatchPlan,
+    KnownTopics,
+    PartitionReport,
+    PartitionState,
+    PlannedDdl,
+)
+from headgate.pipeline.tombstones import TombstonePairs
 from headgate.selection.selection import Selection, SelectionError
 from headgate.spark.api import fast_worker
 from headgate.spark.arrow_batching import has_long
@@ -55,142 +59,42 @@ from headgate.spark.storage import Storage
 
 AN_HOUR = 3_600_000_000
 KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
-"""What is said of a change by a row condition (conditions.py); else a dead letter's reason."""
-KAFKA_SCHEMA = pa.schema([*SOURCE_COLUMNS.items(), ("headers", pa.string())])
-"""Kafka's columns, headers as text."""
-MESSAGE_SCHEMA = pa.schema([*KAFKA_SCHEMA, ("place", pa.string()), (OVERSIZE, pa.string())])
-"""Of a file: `place` is the file and line where there are no coordinates; what is too large is not
-read whole."""
-LETTER = pa.struct(
-    [*MESSAGE_SCHEMA, ("code", pa.string()), ("message", pa.string()), ("table", pa.string())]
-)
-"""A dead letter: the message as it was, in Kafka's columns, why, and of which table it seems."""
-LETTER_COLUMNS = tuple(field.name for field in LETTER)
-WORK_SCHEMA = pa.schema([*PACK_SCHEMA, ("letter", LETTER), ("tally", pa.binary())])
-"""A row is messages for a sink, a dead letter, or at a lane's end its tally."""
+"""What is said of a change by a row condition (row_filter.py); else a dead letter's reason."""
+WORK_SCHEMA = pa.schema([*PACK_SCHEMA, ("dead_letter", DEAD_LETTER), ("report", pa.binary())])
+"""A row is messages for a sink, a dead letter, or at a partition's end its report."""
 
-Lane = tuple[str | None, int | None]
 Named = tuple[list[Record], list[str], list["str | None"]]
 """Messages, what each is known by, and its headers as text."""
 
 
-class Found(msgspec.Struct):
-    """A DDL event that a pass met."""
-
-    event: Event
-    """As it is to be written."""
-    source: Event
-    """As it came."""
-    id: str
-    """What it is known by."""
-    wanted: bool
-    """Whether it is to be written, and not only to be learnt from."""
-    topic: str | None = None
-    lane: Lane | None = None
-    refused: bool = False
-    """Whether it became a dead letter, and so was not applied."""
-
-
-class Tally(msgspec.Struct):
-    """What a pass did in one lane."""
-
-    lane: Lane
-    messages: int = 0
-    events: int = 0
-    watermarks: int = 0
-    rows: dict[str, dict[str, int]] = {}
-    """Changes that were written, by table and operation."""
-    repeated: int = 0
-    late: int = 0
-    left_out: int = 0
-    """Events that the job's selection leaves out."""
-    dead: dict[str, dict[str, int]] = {}
-    """Dead letters by table and code."""
-    dead_events: int = 0
-    """Events of the messages that became dead letters, as far as they were not counted before."""
-    example: tuple[str, str] | None = None
-    losses: dict[str, int] = {}
-    watermark: int | None = None
-    newest: int | None = None
-    """The newest time of a change, in microseconds."""
-    ledger: tuple[Run, ...] = ()
-    ddl: list[Found] = []
-    disordered: bool = False
-    topics: list[list[str]] = []
-    """By sink."""
-    deleted: Deleted | None = None
-    """The last change, if it was a delete whose tombstone may follow."""
-    steps: list[int] = []
-    headers: bool = False
-    """Whether any message has more headers than its id."""
-    signatures: list[tuple[int, str]] = []
-    """Types of a row condition's columns that the pass had no expression for."""
-    splice_wrong: bool = False
-    """Whether splicing and the codecs disagree: nothing of the batch may be written."""
-    long: bool = False
-    """Whether messages came without their contents (lots.py): the pass is of no use."""
-
-
-@dataclass(frozen=True)
-class KnownTopics:
-    """What is known of the topics of a sink."""
-
-    partitions: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    """Topics that Kafka does not take, and why."""
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """What a pass is told of the job so far, and of its batch."""
-
-    state_uri: str
-    ledgers: dict[Lane, tuple[Run, ...]] = field(default_factory=dict)
-    watermarks: dict[Lane, int] = field(default_factory=dict)
-    newest: dict[Lane, int] = field(default_factory=dict)
-    deletes: dict[Lane, Deleted] = field(default_factory=dict)
-    """The last change of a lane, if it was a delete whose tombstone may follow."""
-    by_place: bool = False
-    """Whether messages can come again at the same place: from files and the inbox, not Kafka."""
-    catalog: str | None = None
-    """The file of the tables that DDL of earlier batches told (catalog.py)."""
-    schedule: tuple[Found, ...] = ()
-    """DDL of this batch in its order."""
-    disordered: frozenset[Lane] = frozenset()
-    topics: tuple[KnownTopics, ...] = ()
-    """By sink."""
-    counted: bool = False
-    """Whether long messages come without their contents (lots.py)."""
-
-
 def passing(
-    job: Job, knowledge: Knowledge
+    job: Job, plan: BatchPlan
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs over each partition of a batch's messages."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
-            worker = Worker(job, knowledge)
+            worker = Worker(job, plan)
             for batch in batches:
                 for part in bounded(batch, SPLICED_ROWS):
-                    for lane, messages in by_lane(part):
-                        if lane[1] is not None or knowledge.by_place:  # else they are paths
-                            yield from worker.take(lane, messages)
+                    for partition, messages in by_partition(part):
+                        if partition[1] is not None or plan.by_place:  # else they are paths
+                            yield from worker.take(partition, messages)
             yield from worker.finish()
 
     return run
 
 
-def by_lane(batch: pa.RecordBatch) -> Iterator[tuple[Lane, pa.RecordBatch]]:
-    """A batch cut where its lane changes."""
-    topics, partitions = batch.column("topic"), batch.column("partition")
+def by_partition(batch: pa.RecordBatch) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+    """A batch cut where its partition changes."""
+    topics, numbers = batch.column("topic"), batch.column("partition")
     start = 0
     while start < batch.num_rows:
-        lane = (topics[start].as_py(), partitions[start].as_py())
-        same = pc.and_(_equal(topics, lane[0]), _equal(partitions, lane[1]))
+        partition = (topics[start].as_py(), numbers[start].as_py())
+        same = pc.and_(_equal(topics, partition[0]), _equal(numbers, partition[1]))
         end = pc.index(same.slice(start), False).as_py()
         end = batch.num_rows if end < 0 else start + end
-        yield lane, batch.slice(start, end - start)
+        yield partition, batch.slice(start, end - start)
         start = end
 
 
@@ -199,34 +103,34 @@ def _equal(column: pa.Array, value: Any) -> pa.Array:
 
 
 class Worker:
-    """The state of one pass over some lanes."""
+    """The state of one pass over some partitions."""
 
-    def __init__(self, job: Job, knowledge: Knowledge) -> None:
-        self.job, self.knowledge = job, knowledge
+    def __init__(self, job: Job, plan: BatchPlan) -> None:
+        self.job, self.plan = job, plan
         self.decode = job_decoder(job.source)
         self.limit = most_bytes_of(job.source.options)
         self.selection = Selection(job)
-        self.storage = Storage(knowledge.state_uri, job.settings)
-        self.lanes: dict[Lane, LanePass] = {}
-        self.catalog = read_catalog(self.storage, knowledge.catalog)
-        self.tables = known_tables(self.storage, knowledge.catalog, job.source)
+        self.storage = Storage(plan.state_uri, job.settings)
+        self.partitions: dict[Partition, PartitionPass] = {}
+        self.catalog = read_catalog(self.storage, plan.catalog)
+        self.tables = known_tables(self.storage, plan.catalog, job.source)
         self.ddl_encoders = self.encoders()
-        self.short_cut = ShortCut(job, self.tables, knowledge.catalog, knowledge.topics)
+        self.short_cut = ShortCut(job, self.tables, plan.catalog, plan.topics)
 
     def encoders(self) -> list[Encoder]:
         """An encoder for each sink; rows are completed before they come to it."""
-        return job_encoders(self.job, self.knowledge.topics)
+        return job_encoders(self.job, self.plan.topics)
 
-    def take(self, lane: Lane, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Process messages of a lane."""
-        if lane not in self.lanes:
-            self.lanes[lane] = LanePass(self, lane)
-        return self.lanes[lane].take(messages)
+    def take(self, partition: Partition, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Process messages of a partition."""
+        if partition not in self.partitions:
+            self.partitions[partition] = PartitionPass(self, partition)
+        return self.partitions[partition].take(messages)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """What was held back, and the tallies."""
-        for lane in self.lanes.values():
-            yield from lane.finish()
+        for partition in self.partitions.values():
+            yield from partition.finish()
 
 
 class Entry(msgspec.Struct, gc=False):
@@ -255,18 +159,18 @@ class Beside(NamedTuple):
     names: pa.Array
 
 
-class LanePass:
-    """A pass over one lane."""
+class PartitionPass:
+    """A pass over one partition."""
 
-    def __init__(self, worker: Worker, lane: Lane) -> None:
-        self.worker, self.lane, self.at = worker, lane, 0
-        told = worker.knowledge
-        self.tally = Tally(lane)
+    def __init__(self, worker: Worker, partition: Partition) -> None:
+        self.worker, self.partition, self.at = worker, partition, 0
+        known = worker.plan.partitions.get(partition, PartitionState(partition))
+        self.report = PartitionReport(msgspec.structs.replace(known))
         self.encoders = worker.encoders()
         self.tables = worker.tables
-        self.ledger = Ledger(worker.storage, told.ledgers.get(lane, ()))
-        self.watermark = told.watermarks.get(lane)
-        self.sorted = lane in told.disordered
+        self.ledger = Ledger(worker.storage, known.applied)
+        self.watermark = known.watermark
+        self.sorted = partition in worker.plan.disordered
         self.held: list[Entry] = []
         self.batches: list[pa.RecordBatch] = []
         self.headers: list[list[str | None] | None] = []
@@ -276,21 +180,21 @@ class LanePass:
         self.dead: Counter[tuple[str, str]] = Counter()
         self.topics: list[set[str]] = [set() for _ in self.encoders]
         self.last_ddl: int | None = None
-        self.newest = told.newest.get(lane, 0)
+        self.newest = known.newest or 0
         self.future = int(time.time() * 1_000_000) + AN_HOUR
         self.steps: set[int] = set()
-        self.pairs = TombstonePairs(told.deletes.get(lane))
+        self.pairs = TombstonePairs(known.last_delete)
 
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages that follow those before."""
-        if self.worker.knowledge.counted and has_long(messages):
-            self.tally.long = True
+        if self.worker.plan.unmeasured and has_long(messages):
+            self.report.has_long = True
             return
-        self.tally.messages += messages.num_rows
+        self.report.counts.messages += messages.num_rows
         taken = self.short_cut(messages)
         if taken is not None:
             beside = Beside(taken, self.names(messages))
-            self.tally.events += messages.num_rows - taken.rest.num_rows
+            self.report.counts.events += messages.num_rows - taken.rest.num_rows
             yield from self.process(taken.events, taken.counts, taken.rest, beside)
             self.note_last_spliced(messages, taken)
             return
@@ -307,7 +211,7 @@ class LanePass:
         beside: Beside | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Process the events of messages; `beside` has what was spliced of others among them."""
-        self.tally.events += len(events)
+        self.report.counts.events += len(events)
         self.batches.append(messages)
         headers = messages.column("headers")
         self.headers.append(None if headers.null_count == len(headers) else headers.to_pylist())
@@ -320,9 +224,9 @@ class LanePass:
 
     def short_cut(self, messages: pa.RecordBatch) -> Taken | None:
         """What of a batch can be spliced; nothing where messages depend on others."""
-        knowledge = self.worker.knowledge
+        plan = self.worker.plan
         # The short cut knows the tables as they were before the batch.
-        if self.sorted or knowledge.by_place or knowledge.schedule:
+        if self.sorted or plan.by_place or plan.ddl:
             return None
         return self.worker.short_cut.take(messages)
 
@@ -336,7 +240,7 @@ class LanePass:
 
     def names(self, messages: pa.RecordBatch) -> pa.Array:
         """What changes without a place in the source's log are known by."""
-        topic, partition = self.lane
+        topic, partition = self.partition
         offsets = messages.column("offset").cast(pa.string())
         return pc.binary_join_element_wise(f"{topic}-{partition}-", offsets, "")
 
@@ -344,19 +248,19 @@ class LanePass:
         """Process what was held back for sorting, and tell what was done."""
         if self.held:
             yield from self.emit(in_order(self.held))
-        tally = self.tally
+        report = self.report
         for (database, table, op), n in self.counts.items():
-            add_table(tally.rows, full_name(database, table), {op: n})
+            add_table(report.counts.rows, full_name(database, table), {op: n})
         for (table, code), n in self.dead.items():
-            add_table(tally.dead, table, {code: n})
+            add_table(report.counts.rejected, table, {code: n})
         for codes, n in self.lost.items():
             for code in codes:
-                add_counts(tally.losses, {code: n})
-        tally.topics, tally.steps = list(map(sorted, self.topics)), sorted(self.steps)
-        tally.splice_wrong = self.worker.short_cut.wrong
-        tally.deleted, tally.newest = self.pairs.last, self.newest or None
-        tally.ledger = self.ledger.write(self.worker.job.remember)
-        yield work_rows(tally=[msgspec.json.encode(tally)])
+                add_counts(report.counts.losses, {code: n})
+        report.topics, report.steps = list(map(sorted, self.topics)), sorted(self.steps)
+        report.fastpath_wrong = self.worker.short_cut.wrong
+        report.state.last_delete, report.state.newest = self.pairs.last, self.newest or None
+        report.state.applied = self.ledger.write(self.worker.job.remember)
+        yield work_rows(report=[msgspec.json.encode(report)])
 
     def fresh(
         self, events: list[Event], counts: Sequence[int], messages: pa.RecordBatch
@@ -366,7 +270,7 @@ class LanePass:
         rows = [row for row, count in enumerate(counts) for _ in range(count)]
         own = list(map(identity, events))
         ids = own.copy()
-        if self.worker.knowledge.by_place:
+        if self.worker.plan.by_place:
             ids = by_place(events, own, counts, places)
         verdicts = self.verdicts(events, rows, messages)
         deletes = self.pairs.take(events, rows, messages.column("key"), ids, verdicts)
@@ -382,7 +286,7 @@ class LanePass:
             before = row
             kind = event.kind
             if kind == "watermark":
-                self.tally.watermarks += 1
+                self.report.counts.watermarks += 1
                 if event.commit_ts is not None:
                     self.watermark = max(self.watermark or 0, event.commit_ts)
                 continue
@@ -394,20 +298,20 @@ class LanePass:
             elif id_ is not None:
                 again = id_ in applied
                 if known[n] or (again and verdict == DROP):
-                    self.tally.repeated += 1
+                    self.report.counts.repeated += 1
                     continue
             if id_ is not None and not again:
                 self.note_time(event)
                 self.ledger.add(id_, self.source_time(event))
                 self.look_at_order(event)
             if verdict == DROP:
-                self.tally.left_out += 1
+                self.report.counts.filtered += 1
                 continue
             if verdict != KEEP:
                 code, _, said = verdict.partition("|")
                 if code == UNKNOWN and kind == "row":
                     rule = self.worker.selection.condition_of(event) or 0
-                    self.tally.signatures.append((rule, said))
+                    self.report.signatures.append((rule, said))
                 event = msgspec.structs.replace(event, kind="invalid", error=(code, said))
             in_log = own[n]
             if in_log is not None:
@@ -418,7 +322,7 @@ class LanePass:
             if n in deletes:
                 entry.deleted = deletes[n].event
             entries.append(entry)
-        self.tally.watermark = self.watermark
+        self.report.state.watermark = self.watermark
         return entries
 
     def places(self, messages: pa.RecordBatch) -> list[str]:
@@ -450,11 +354,11 @@ class LanePass:
         table = (event.database, event.schema, event.table)
         last = max(self.last.get(table, 0), self.last_ddl or 0)
         if commit < last:
-            self.tally.disordered = True
+            self.report.disordered = True
         else:
             self.last[table] = commit
         if self.watermark is not None and commit <= self.watermark:
-            self.tally.late += 1
+            self.report.counts.late += 1
 
     def source_time(self, event: Event) -> int | None:
         """When a change happened, in microseconds: by its commit number, where it has one."""
@@ -492,8 +396,8 @@ class LanePass:
                     self.pass_by(self.at)
             try:
                 if not selection.wants(chosen_by):
-                    self.tally.repeated += entry.again
-                    self.tally.left_out += not entry.again
+                    self.report.counts.repeated += entry.again
+                    self.report.counts.filtered += not entry.again
                     continue
                 entry.topic = selection.topic_of(chosen_by)
                 if entry.deleted is None:
@@ -510,11 +414,11 @@ class LanePass:
 
     def is_behind(self, event: Event) -> bool:
         """Whether the next DDL of the schedule comes before a change."""
-        schedule = self.worker.knowledge.schedule
+        schedule = self.worker.plan.ddl
         if self.at >= len(schedule):
             return False
         found = schedule[self.at]
-        if found.lane == self.lane and not self.sorted:
+        if found.partition == self.partition and not self.sorted:
             return False  # it is met in its place
         return bool(comes_before(found.event, event))
 
@@ -524,16 +428,16 @@ class LanePass:
         id_ = entry.name
         try:
             wanted, topic = selection.wants(event), selection.topic_of(event)
-            found = Found(selection.shape(event), event, id_, wanted, topic, self.lane)
+            found = PlannedDdl(selection.shape(event), event, id_, wanted, topic, self.partition)
         except Exception as error:
             refused = refused_event(event, error)
-            found = Found(refused, event, id_, False, lane=self.lane)
+            found = PlannedDdl(refused, event, id_, False, partition=self.partition)
         entry.topic = found.topic
         if self.worker.catalog.is_repeat(id_):
-            self.tally.repeated += 1
+            self.report.counts.repeated += 1
             return
-        self.tally.ddl.append(found)
-        ids = [each.id for each in self.worker.knowledge.schedule]
+        self.report.ddl.append(found)
+        ids = [each.id for each in self.worker.plan.ddl]
         at = ids.index(id_) if id_ in ids else -1
         if found.wanted or found.event.error:
             # The driver writes it; here it shows whether every sink takes it.
@@ -543,15 +447,15 @@ class LanePass:
             for topics, (outcome,) in zip(self.topics, outcomes):
                 topics.update({r.topic for r in outcome.records if r.topic and not dead})
             if dead:
-                found.wanted, found.refused = False, True
-                self.tally.dead_events += 1
+                found.wanted, found.rejected = False, True
+                self.report.counts.rejected_events += 1
                 yield from self.letters(dead)
         while self.at <= at:
             self.pass_by(self.at)
 
     def pass_by(self, step: int) -> None:
         """Learn the next DDL of the schedule."""
-        found = self.worker.knowledge.schedule[step]
+        found = self.worker.plan.ddl[step]
         if found.id not in self.worker.catalog.met:
             if self.tables is self.worker.tables:
                 self.tables = self.tables.copy()
@@ -600,8 +504,8 @@ class LanePass:
         for n in kept:
             if (id_ := entries[n].id) is not None:
                 applied.add(id_)
-        self.tally.repeated += len(entries) - len(fresh)
-        self.tally.dead_events += len(fresh) - len(kept)
+        self.report.counts.repeated += len(entries) - len(fresh)
+        self.report.counts.rejected_events += len(fresh) - len(kept)
         return kept
 
     def note_spliced(self, taken: Taken) -> None:
@@ -616,7 +520,7 @@ class LanePass:
     ) -> dict[tuple[int, int], tuple[str, str, str]]:
         """The messages of which some sink refuses an event: code, sentence, table."""
         found: dict[tuple[int, int], tuple[str, str, str]] = {}
-        known = self.worker.knowledge.topics or [KnownTopics()] * len(outcomes)
+        known = self.worker.plan.topics or [KnownTopics()] * len(outcomes)
         for sink, topics, each in zip(self.worker.job.sinks, known, outcomes):
             for entry, outcome in zip(entries, each):
                 error = outcome.error
@@ -643,12 +547,14 @@ class LanePass:
                 message["key"] = message["value"] = message["headers"] = None
             letters.append({**message, "code": code, "message": said, "table": table})
             self.dead[table, code] += 1
-            self.tally.example = self.tally.example or (code, said)
+            self.report.rejection = self.report.rejection or (code, said)
         for part in parts(
             [len(each["key"] or b"") + len(each["value"] or b"") for each in letters]
         ):
-            found = [{name: each.get(name) for name in LETTER_COLUMNS} for each in letters[part]]
-            yield work_rows(letter=pa.array(found, LETTER))
+            found = [
+                {name: each.get(name) for name in DEAD_LETTER_COLUMNS} for each in letters[part]
+            ]
+            yield work_rows(dead_letter=pa.array(found, DEAD_LETTER))
 
     def messages(
         self, sink: int, entries: list[Entry], outcomes: list[Encoded], beside: Beside | None
@@ -664,7 +570,7 @@ class LanePass:
         else:
             records, names, headers = self.packed(encoder, entries, outcomes)
         self.topics[sink].update({r.topic for r in records if r.topic is not None})
-        self.tally.headers |= any(headers)
+        self.report.with_headers |= any(headers)
         if beside is not None:
             rows, spliced = beside.taken.messages(sink, beside.names)
             self.topics[sink].update(pc.unique(spliced["topic"].drop_null()).to_pylist())
@@ -712,7 +618,7 @@ class LanePass:
 
 
 def encoded(encoder: Encoder, entry: Entry) -> Encoded:
-    """What an encoder makes of an event; which delete a tombstone belongs to, the lane knows."""
+    """What an encoder makes of an event, or of a tombstone and the delete before it."""
     encoder.topic = entry.topic
     if entry.event.kind == "tombstone":
         return encoder.tombstone(entry.event, entry.deleted)
@@ -782,16 +688,6 @@ def in_order(entries: list[Entry]) -> list[Entry]:
         last = last if entry.event.commit_ts is None else entry.event.commit_ts
         keyed.append((last, entry))
     return [entry for _, entry in sorted(keyed, key=lambda pair: pair[0])]
-
-
-def table_name(event: Event) -> str:
-    """`database.table` or `database.schema.table` of an event, as far as it has them."""
-    return full_name(event.database, qualified(event.schema, event.table))
-
-
-def full_name(database: str | None, table: str | None) -> str:
-    """`database.table`, as far as they are known."""
-    return ".".join(name for name in (database, table) if name is not None)
 
 
 def parts(sizes: list[int]) -> Iterator[slice]:

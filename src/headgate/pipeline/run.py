@@ -18,13 +18,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.arrow.messages import Partition
 from headgate.config.job import Job
 from headgate.core.errors import HeadgateError, SpliceError, reason_of
 from headgate.kafka.admin import Admin
 from headgate.pipeline import row_filter, status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
-from headgate.pipeline.partition_worker import Lane
 from headgate.sources import streams
 from headgate.spark import filesystem, jars
 from headgate.spark.session import jvm_ended, session
@@ -245,7 +245,7 @@ class Lag:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.admin: Admin | None = None
-        self.done: tuple[int, dict[Lane, int]] | None = None
+        self.done: tuple[int, dict[Partition, int]] | None = None
 
     def now(self) -> int | None:
         """None where it cannot be said: before the first batch, or while no broker answers."""
@@ -261,9 +261,9 @@ class Lag:
         except HeadgateError:
             self.close()
             return None
-        return sum(max(0, newest[lane] - done[lane]) for lane in done if lane in newest)
+        return sum(max(0, newest[p] - done[p]) for p in done if p in newest)
 
-    def done_after(self, batch: int) -> dict[Lane, int]:
+    def done_after(self, batch: int) -> dict[Partition, int]:
         """Where a batch ends in each partition; read once per batch."""
         if self.done is None or self.done[0] != batch:
             self.done = (batch, streams.offsets_of(self.engine.spark_checkpoint, batch))

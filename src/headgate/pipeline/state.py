@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from headgate.arrow.messages import Partition
 from headgate.core.errors import UsageError
 from headgate.pipeline import catalog, dedup_store
-from headgate.pipeline.counts import add_counts, add_table
-from headgate.pipeline.dedup_store import Run
-from headgate.pipeline.partition_worker import Found, Knowledge, Lane, Tally, table_name
-from headgate.pipeline.tombstones import Deleted
+from headgate.pipeline.counts import Counts, add_table, table_name
+from headgate.pipeline.plan import BatchPlan, PartitionReport, PartitionState, PlannedDdl
 from headgate.spark.state_files import damaged, read_state, write_state
 from headgate.spark.storage import Storage
 
@@ -22,132 +21,88 @@ KEPT = 5
 BATCHES, IDENTITY = "batches", "job.json"
 
 
-class LaneState(msgspec.Struct):
-    """What is known of one lane."""
-
-    lane: Lane
-    ledger: tuple[Run, ...] = ()
-    watermark: int | None = None
-    newest: int | None = None
-    deleted: Deleted | None = None
-
-
-class Totals(msgspec.Struct):
-    """What the job has done since it was first started."""
-
-    messages: int = 0
-    events: int = 0
-    watermarks: int = 0
-    repeated: int = 0
-    late: int = 0
-    left_out: int = 0
-    rows: dict[str, dict[str, int]] = {}
-    dead: dict[str, dict[str, int]] = {}
-    dead_events: int = 0
-    losses: dict[str, int] = {}
-
-    def add(self, tally: Tally) -> None:
-        """Count what a pass did."""
-        self.messages += tally.messages
-        self.events += tally.events
-        self.watermarks += tally.watermarks
-        self.dead_events += tally.dead_events
-        self.repeated += tally.repeated
-        self.late += tally.late
-        self.left_out += tally.left_out
-        for mine, its in ((self.rows, tally.rows), (self.dead, tally.dead)):
-            for table, counts in its.items():
-                add_table(mine, table, counts)
-        add_counts(self.losses, tally.losses)
-
-    @property
-    def accounted(self) -> dict[str, int]:
-        """What became of events: each is in one of these."""
-        return {
-            "written": sum(n for counts in self.rows.values() for n in counts.values()),
-            "repeated": self.repeated,
-            "left out": self.left_out,
-            "dead": self.dead_events,
-            "watermarks": self.watermarks,
-        }
-
-    @property
-    def dead_letters(self) -> int:
-        """How many messages became dead letters."""
-        return sum(n for counts in self.dead.values() for n in counts.values())
-
-
 class State(msgspec.Struct):
     """What is known after a batch."""
 
     batch: int = -1
-    lanes: list[LaneState] = []
+    partitions: list[PartitionState] = []
     newest: int | None = None
     catalog: str | None = None
-    """The file of the tables that DDL told (catalog.py)."""
+    """The file of the tables that DDL defined (catalog.py)."""
     announced: int | None = None
     """The watermark that was last written."""
     topics: list[list[str]] = []
     """By sink, where messages were written so far."""
     judged: list[tuple[int, int]] = []
-    """Of the last batches: how many messages there were, and how many of them are dead."""
-    totals: Totals = msgspec.field(default_factory=Totals)
+    """Of the last batches: how many messages there were, and how many of them were rejected."""
+    totals: Counts = msgspec.field(default_factory=Counts)
+    """What the job has done since it was first started."""
 
-    def knowledge(self, state_uri: str) -> Knowledge:
-        """What a pass is to be told at first."""
-        return Knowledge(
-            state_uri,
-            ledgers={lane.lane: lane.ledger for lane in self.lanes},
-            watermarks={x.lane: x.watermark for x in self.lanes if x.watermark is not None},
-            newest={x.lane: x.newest for x in self.lanes if x.newest is not None},
-            deletes={x.lane: x.deleted for x in self.lanes if x.deleted is not None},
-            catalog=self.catalog,
-        )
+    def plan(self, state_uri: str) -> BatchPlan:
+        """What the first pass over the next batch has to know."""
+        partitions = {each.partition: each for each in self.partitions}
+        return BatchPlan(state_uri, partitions, catalog=self.catalog)
 
     def after(
-        self, batch: int, tallies: Iterable[Tally], ddl: Iterable[Found], replayed: bool = False
+        self,
+        batch: int,
+        reports: Sequence[PartitionReport],
+        ddl: Iterable[PlannedDdl],
+        replayed: bool = False,
     ) -> State:
         """The state after a batch; dead letters that are `replayed` have no tombstone behind them.
 
-        The lane's own last delete, of which the tombstone may still come, is not theirs to replace.
+        The partition's own last delete, of which the tombstone may still come, is not theirs to
+        replace.
         """
-        told = list(tallies)
-        lanes = {lane.lane: lane for lane in self.lanes}
-        totals = msgspec.json.decode(msgspec.json.encode(self.totals), type=Totals)
+        partitions = {each.partition: each for each in self.partitions}
+        totals = msgspec.json.decode(msgspec.json.encode(self.totals), type=Counts)
         newest = self.newest
-        for tally in told:
-            before = lanes.get(tally.lane, LaneState(tally.lane))
-            own = max(filter(None, (before.newest, tally.newest)), default=None)
-            deleted = before.deleted if replayed else tally.deleted
-            lanes[tally.lane] = LaneState(tally.lane, tally.ledger, tally.watermark, own, deleted)
-            totals.add(tally)
-            newest = max(filter(None, (newest, tally.newest)), default=None)
-        met = Counter(f.id for t in told for f in t.ddl if not f.refused)
-        for found in ddl:
-            if found.refused:
+        for report in reports:
+            after = report.state
+            before = partitions.get(after.partition, PartitionState(after.partition))
+            partitions[after.partition] = msgspec.structs.replace(
+                after,
+                newest=latest(before.newest, after.newest),
+                last_delete=before.last_delete if replayed else after.last_delete,
+            )
+            totals.add(report.counts)
+            newest = latest(newest, after.newest)
+        copies = Counter(each.id for r in reports for each in r.ddl if not each.rejected)
+        for each in ddl:
+            if each.rejected:
                 continue
-            totals.repeated += met[found.id] - 1
-            if found.wanted:
-                add_table(totals.rows, table_name(found.event), {"ddl": 1})
+            totals.repeated += copies[each.id] - 1
+            if each.wanted:
+                add_table(totals.rows, table_name(each.event), {"ddl": 1})
             else:
-                totals.left_out += 1
+                totals.filtered += 1
         return State(
             batch,
-            list(lanes.values()),
+            list(partitions.values()),
             newest,
             self.catalog,
             self.announced,
-            joined([self.topics, *(tally.topics for tally in told)]),
+            joined([self.topics, *(report.topics for report in reports)]),
             self.judged,
             totals,
         )
 
-    def watermark(self, expected: Iterable[Lane]) -> int | None:
-        """The commit up to which every lane is complete; None while some lane has not said."""
-        told = {lane.lane: lane.watermark for lane in self.lanes}
-        found = [told.get(lane) for lane in {*told, *expected}]
-        known = [w for w in found if w is not None]
-        return min(known) if known and len(known) == len(found) else None
+    def watermark(self, expected: Iterable[Partition]) -> int | None:
+        """The commit up to which every partition is complete; None while that is not known."""
+        known = {each.partition: each.watermark for each in self.partitions}
+        watermarks = [known.get(partition) for partition in {*known, *expected}]
+        complete = [w for w in watermarks if w is not None]
+        return min(complete) if complete and len(complete) == len(watermarks) else None
+
+
+def latest(*times: int | None) -> int | None:
+    """The latest of times that are known.
+
+    >>> latest(None, 2, 1), latest(None)
+    (2, None)
+    """
+    return max(filter(None, times), default=None)
 
 
 def joined(found: list[list[list[str]]]) -> list[list[str]]:
@@ -190,12 +145,12 @@ class States:
 
     def belongs_to(self, query: str) -> None:
         """Refuse a state that was written beside another query's progress."""
-        told = read_state(self.storage, IDENTITY, Identity)
-        if told is None:
+        identity = read_state(self.storage, IDENTITY, Identity)
+        if identity is None:
             raise self.separated(f"it has no {IDENTITY}")
-        if told.query is None and not self.numbers():
-            write_state(self.storage, IDENTITY, Identity(told.id, query))
-        elif told.query != query:
+        if identity.query is None and not self.numbers():
+            write_state(self.storage, IDENTITY, Identity(identity.id, query))
+        elif identity.query != query:
             raise self.separated("it was written with another query's progress")
 
     def separated(self, why: str) -> UsageError:
@@ -229,7 +184,7 @@ class States:
     def sweep(self, batches: list[int]) -> None:
         """Delete the ledger files and catalogs that no kept state names."""
         states = [self.read(n) for n in batches]
-        ledgers = {run.name for state in states for lane in state.lanes for run in lane.ledger}
+        ledgers = {run.name for state in states for p in state.partitions for run in p.applied}
         catalogs = {state.catalog for state in states}
         for folder, named in ((dedup_store.FOLDER, ledgers), (catalog.FOLDER, catalogs)):
             for name in self.storage.names(folder):

@@ -12,8 +12,9 @@ import click
 import msgspec
 
 from headgate.core.errors import StorageError, UsageError, shown
-from headgate.pipeline.partition_worker import Tally
-from headgate.pipeline.state import State, Totals
+from headgate.pipeline.counts import Counts
+from headgate.pipeline.plan import PartitionReport
+from headgate.pipeline.state import State
 from headgate.spark.filesystem import NO_SETTINGS
 from headgate.spark.state_files import DamagedState, read_state, write_state
 from headgate.spark.storage import Storage
@@ -41,7 +42,7 @@ class Status(msgspec.Struct):
     lag_seconds: float | None = None
     """How long ago the newest change that was written happened; 0 when nothing waits."""
     watermark: int | None = None
-    totals: Totals = msgspec.field(default_factory=Totals)
+    totals: Counts = msgspec.field(default_factory=Counts)
     splice_mismatches: int = 0
     """How often the job was stopped because splicing and the codecs disagree."""
 
@@ -74,11 +75,11 @@ class Reporter:
         self.status.state = "running"
         self.save()
 
-    def batch_done(self, state: State, tallies: list[Tally], seconds: float) -> None:
+    def batch_done(self, state: State, reports: list[PartitionReport], seconds: float) -> None:
         """Take in what a batch did, and say it."""
         status = self.status
         status.state, status.batch = "running", state.batch
-        messages = sum(tally.messages for tally in tallies)
+        messages = sum(report.counts.messages for report in reports)
         status.rate = round(messages / seconds, 1) if seconds else 0.0
         status.totals, status.watermark = state.totals, state.announced
         self.newest = state.newest
@@ -149,10 +150,10 @@ def describe(status: Status) -> str:
 def details(status: Status) -> Iterator[str]:
     """A status as lines: the job, then table by table what was written and what was not."""
     yield describe(status)
-    tables = sorted({*status.totals.rows, *status.totals.dead})
+    tables = sorted({*status.totals.rows, *status.totals.rejected})
     for table in tables:
         rows = status.totals.rows.get(table, {})
-        dead = status.totals.dead.get(table, {})
+        dead = status.totals.rejected.get(table, {})
         told = [f"{n:,} {op}" for op, n in sorted(rows.items())]
         told += [f"{n:,} dead ({code})" for code, n in sorted(dead.items())]
         yield f"  {shown(table)[1:-1] or '(no table)'}: {', '.join(told)}"
@@ -179,10 +180,10 @@ def metrics(status: Status) -> Iterator[Any]:
         ("messages", "Messages read", totals.messages),
         ("events", "Events in the messages read", totals.events),
         ("watermarks", "Watermarks among them", totals.watermarks),
-        ("dead_events", "Events in dead letters", totals.dead_events),
+        ("rejected_events", "Events in dead letters", totals.rejected_events),
         ("repeated", "Changes recognised as repeats", totals.repeated),
         ("late", "Changes that came after the watermark", totals.late),
-        ("left_out", "Changes that the selection leaves out", totals.left_out),
+        ("filtered", "Changes that the selection leaves out", totals.filtered),
         ("splice_mismatches", "Stops by a mismatch of splicing", status.splice_mismatches),
     ):
         family = CounterMetricFamily(f"headgate_{name}", help_, labels=labels)
@@ -196,7 +197,7 @@ def metrics(status: Status) -> Iterator[Any]:
     dead = CounterMetricFamily(
         "headgate_dead_letters", "Dead letters", labels=["job", "table", "code"]
     )
-    for table, counts in totals.dead.items():
+    for table, counts in totals.rejected.items():
         for code, n in counts.items():
             dead.add_metric([status.name, table, code], n)
     yield dead

@@ -18,9 +18,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow import headers
 from headgate.arrow.events import most_bytes_of
+from headgate.arrow.messages import KAFKA_SCHEMA, MESSAGE_SCHEMA, Partition
 from headgate.config.job import Source
 from headgate.kafka.client_options import READING
-from headgate.pipeline.partition_worker import KAFKA_SCHEMA, MESSAGE_SCHEMA, Lane
 from headgate.sources.message_files import Split, read, rows_at_once, splits
 from headgate.spark.filesystem import file_system, for_spark, for_workers, local
 from headgate.spark.splits import from_splits
@@ -148,7 +148,7 @@ def messages(
     files: list[tuple[str, str]],
     settings: Mapping[str, str],
 ) -> DataFrame | None:
-    """The messages of a batch, lane by lane in order; None if there are none.
+    """The messages of a batch, partition by partition in order; None if there are none.
 
     `files` are the paths of the batch, `settings` Spark's, for their file systems.
     """
@@ -175,8 +175,8 @@ def messages(
     schema = pa.schema([*MESSAGE_SCHEMA, ("part", pa.int32()), ("at", pa.int64())])
     spark = batch.sparkSession
     read_all = from_splits(spark, len(parts), one, from_arrow_schema(schema))
-    lanes = read_all.repartition("topic", "partition")
-    return lanes.sortWithinPartitions("topic", "partition", "offset", "part", "at").select(
+    partitions = read_all.repartition("topic", "partition")
+    return partitions.sortWithinPartitions("topic", "partition", "offset", "part", "at").select(
         *MESSAGE_SCHEMA.names
     )
 
@@ -215,9 +215,9 @@ def placed(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def offsets_of(checkpoint: Storage, batch: int) -> dict[Lane, int]:
+def offsets_of(checkpoint: Storage, batch: int) -> dict[Partition, int]:
     """Where a batch ends in every partition that Spark knew of when it planned it."""
-    found: dict[Lane, int] = {}
+    found: dict[Partition, int] = {}
     for told in logged(checkpoint, f"offsets/{batch}")[1:]:
         for topic, partitions in told.items() if isinstance(told, dict) else ():
             if isinstance(partitions, dict):
@@ -238,9 +238,12 @@ def range_of(checkpoint: Storage, batch: int, files: Sequence[tuple[str, str]]) 
     """What of its source a batch holds; `files` are its paths, with their times."""
     before = offsets_of(checkpoint, batch - 1)
     found: dict[str, dict[str, tuple[int | None, int]]] = {}
-    for lane, end in sorted(offsets_of(checkpoint, batch).items()):
-        if before.get(lane) != end:
-            found.setdefault(str(lane[0]), {})[str(lane[1])] = (before.get(lane), end)
+    for partition, end in sorted(offsets_of(checkpoint, batch).items()):
+        if before.get(partition) != end:
+            found.setdefault(str(partition[0]), {})[str(partition[1])] = (
+                before.get(partition),
+                end,
+            )
     told = blake2b(msgspec.json.encode(files), digest_size=16).hexdigest() if files else None
     return Range(found, told)
 

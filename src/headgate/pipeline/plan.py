@@ -1,0 +1,101 @@
+"""What a pass over a batch is told (`BatchPlan`), and what it reports of each partition.
+
+The messages of a partition are in order, and a repeat of a change comes in the partition of the
+change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from headgate.arrow.messages import Partition
+from headgate.core.event import Event
+from headgate.pipeline.counts import Counts
+from headgate.pipeline.dedup_store import Run
+from headgate.pipeline.tombstones import Deleted
+
+
+class PlannedDdl(msgspec.Struct):
+    """A DDL event of a batch."""
+
+    event: Event
+    """As it is to be written."""
+    source: Event
+    """As it was decoded."""
+    id: str
+    wanted: bool
+    """Whether it is to be written, and not only to be learnt from."""
+    topic: str | None = None
+    """Where a route sends it."""
+    partition: Partition | None = None
+    """Where it was read."""
+    rejected: bool = False
+    """Whether it became a dead letter, and so was not applied."""
+
+
+class PartitionState(msgspec.Struct):
+    """What is known of a partition from one batch to the next."""
+
+    partition: Partition
+    applied: tuple[Run, ...] = ()
+    """The files of the changes that were applied before (dedup_store.py)."""
+    watermark: int | None = None
+    newest: int | None = None
+    """The newest time of a change, in microseconds."""
+    last_delete: Deleted | None = None
+    """The last change, if it was a delete whose tombstone may follow."""
+
+
+@dataclass(frozen=True)
+class KnownTopics:
+    """What is known of the topics of a sink."""
+
+    partitions: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Topics that Kafka does not take, and why."""
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What a pass has to know of the job so far, and of its batch."""
+
+    state_uri: str
+    partitions: dict[Partition, PartitionState] = field(default_factory=dict)
+    by_place: bool = False
+    """Whether messages can come again at the same place: from files and the inbox, not Kafka."""
+    catalog: str | None = None
+    """The file of the tables that DDL of earlier batches defined (catalog.py)."""
+    ddl: tuple[PlannedDdl, ...] = ()
+    """DDL of this batch in its order."""
+    disordered: frozenset[Partition] = frozenset()
+    """Partitions whose changes have to be sorted by their commits."""
+    topics: tuple[KnownTopics, ...] = ()
+    """By sink."""
+    unmeasured: bool = False
+    """Whether long messages come without their contents (arrow_batching.py)."""
+
+
+class PartitionReport(msgspec.Struct):
+    """What a pass did with the messages of one partition."""
+
+    state: PartitionState
+    """What is known of the partition from now on."""
+    counts: Counts = msgspec.field(default_factory=Counts)
+    ddl: list[PlannedDdl] = []
+    disordered: bool = False
+    topics: list[list[str]] = []
+    """By sink, where messages go."""
+    steps: list[int] = []
+    """Between which DDL there are messages: before the first is 0."""
+    with_headers: bool = False
+    """Whether any message has more headers than its id."""
+    rejection: tuple[str, str] | None = None
+    """Code and reason of the first dead letter."""
+    signatures: list[tuple[int, str]] = []
+    """Types of a row condition's columns that the pass had no expression for."""
+    fastpath_wrong: bool = False
+    """Whether the fast path and the codecs disagree: nothing of the batch may be written."""
+    has_long: bool = False
+    """Whether messages came without their contents (arrow_batching.py): the pass is of no use."""
