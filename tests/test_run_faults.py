@@ -18,6 +18,7 @@ from test_run import Bench
 from test_run_kafka import once, uri, wait_for
 
 from headgate.config.reader import job_of
+from headgate.core.batches import SourceRange
 from headgate.core.errors import SpliceError, UsageError
 from headgate.pipeline import engine as engine_module
 from headgate.pipeline.engine import Engine
@@ -26,7 +27,6 @@ from headgate.pipeline.plan import PartitionReport
 from headgate.pipeline.run import Lag
 from headgate.pipeline.status import read as read_status
 from headgate.sinks.writers import Batch, FileWriter
-from headgate.sources.streams import Range
 from headgate.spark.storage import Storage
 
 
@@ -150,7 +150,7 @@ def test_a_topic_that_was_made_anew_is_refused(
     assert engine.topic_ids is not None
     engine.topic_ids.known[topic] = "another"  # as it is while a job runs
     with pytest.raises(UsageError, match="deleted and made again"):
-        engine.write(Batch(9, Range({topic: {"0": (3, 5)}}), lambda: None), [], [])
+        engine.write(Batch(9, SourceRange({topic: {"0": (3, 5)}}), lambda: None), [], [])
     engine.close()
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from headgate.core.batches import SourceRange
 from headgate.core.errors import UsageError
 from headgate.pipeline import status
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.state import State, States
 from headgate.sinks.writers import BATCH, Batch, FileWriter, Owner, Written
 from headgate.sources import streams
+from headgate.spark.checkpoint import check_progress
 from headgate.spark.state_files import write_state
 from headgate.spark.storage import Storage
 
@@ -90,14 +92,14 @@ def test_a_damaged_file_of_sparks_is_named(name: str, tmp_path: Path) -> None:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
     checkpoint = Storage(str(tmp_path))
-    streams.look_at_progress(checkpoint)
+    check_progress(checkpoint)
     assert {("cdc", 0): 5, ("cdc", 1): 7} == streams.offsets_of(checkpoint, 3)
     assert {} == streams.offsets_of(checkpoint, 4)
 
     for wrong in ("", good[name][:-4]):
         (tmp_path / name).write_text(wrong)
         with pytest.raises(UsageError, match=f"{name} is damaged; restore the checkpoint"):
-            streams.look_at_progress(checkpoint)
+            check_progress(checkpoint)
 
 
 def test_what_a_batch_holds_of_its_source(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_what_a_batch_holds_of_its_source(tmp_path: Path) -> None:
 
 def test_a_target_refuses_batches_of_other_messages(tmp_path: Path) -> None:
     def batch(number: int, end: int) -> Batch:
-        return Batch(number, streams.Range({"cdc": {"0": (1, end)}}), lambda: None)
+        return Batch(number, SourceRange({"cdc": {"0": (1, end)}}), lambda: None)
 
     target = FileWriter(Storage(str(tmp_path)), Owner("a", "b"), lines=False)
     assert not target.is_written(batch(3, 5))

@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from s3_server import KEY, SECRET, S3Server
 
 from headgate.cli.on_spark import write_events
+from headgate.core.batches import SourceRange
 from headgate.core.errors import StorageError, UsageError
 from headgate.pipeline.state import State
 from headgate.pipeline.status import SAVE_SECONDS, Reporter
 from headgate.pipeline.status import read as read_status
 from headgate.sinks.writers import Batch, FileWriter, Owner
 from headgate.sources.message_files import Split, expand, read, splits
-from headgate.sources.streams import Range
 from headgate.spark.filesystem import for_workers
 from headgate.spark.storage import Storage
 
@@ -213,7 +213,7 @@ def test_a_batch_that_spark_cannot_write_is_told_with_its_path(
     # A file where Spark needs a folder: it fails on root's machines too.
     monkeypatch.setattr(storage, "make_folder", lambda name: Path(storage.path(name)).touch())
     with pytest.raises(StorageError, match=f"cannot write {tmp_path}/out: .*not a directory"):
-        writer.write(Batch(0, Range(), lambda: None), [spark.range(1)], ())
+        writer.write(Batch(0, SourceRange(), lambda: None), [spark.range(1)], ())
 
 
 def test_a_status_that_cannot_be_written_does_not_hide_why_a_job_failed(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from headgate.arrow.headers import FROM_TEXT, ID_HEADER, TYPE
 from headgate.arrow.messages import Partition
 from headgate.codec.encoder import Encoder
 from headgate.config.job import Job, Sink, Source
+from headgate.core.batches import SourceRange
 from headgate.core.errors import HeadgateError, SpliceError
 from headgate.core.event import Event, Record
 from headgate.core.options import names
@@ -39,6 +40,7 @@ from headgate.sinks.writers import Batch, FileWriter, KafkaWriter, Owner, Writer
 from headgate.sources import streams
 from headgate.sources.topic_ids import TopicIds
 from headgate.spark import arrow_batching, filesystem
+from headgate.spark.checkpoint import check_progress, query_id
 from headgate.spark.row_packing import unpacked
 from headgate.spark.storage import Storage
 
@@ -73,7 +75,7 @@ class Engine:
         self.storage.make_folder(streams.INBOX)
         self.spark_checkpoint.make_folder("")
         self.states = States(self.storage)
-        streams.look_at_progress(self.spark_checkpoint)
+        check_progress(self.spark_checkpoint)
         self.topic_ids: TopicIds | None = None
         if job.source.kind == "kafka":
             self.topic_ids = TopicIds(spark, job.source, self.storage)
@@ -114,7 +116,7 @@ class Engine:
         """One micro-batch; dead letters that come back go last."""
         with self.busy:
             started = time.monotonic()
-            self.states.belongs_to(streams.query_id(self.spark_checkpoint))
+            self.states.belongs_to(query_id(self.spark_checkpoint))
             state = self.states.before(number)
             before = state.totals
             parts = [Parts() for _ in self.job.sinks]
@@ -340,7 +342,7 @@ class Engine:
         try:
             now = int(time.time() * 1_000_000)
             event = Event("heartbeat", event_time=self.state.newest, emit_time=now)
-            batch = Batch(self.state.batch, streams.Range(), self.still_ours)
+            batch = Batch(self.state.batch, SourceRange(), self.still_ours)
             for sink, each in enumerate(self.writers):
                 if self.job.sinks[sink].kind != "file":
                     parts = Parts()

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.config.job import Sink
+from headgate.core.batches import SourceRange
 from headgate.core.errors import StorageError, UsageError, reason_of
 from headgate.kafka.admin import Topics
 from headgate.kafka.client_options import writing
-from headgate.sources.streams import Range
 from headgate.spark.state_files import read_state, write_state
 from headgate.spark.storage import Storage
 
@@ -42,7 +42,7 @@ class Owner(msgspec.Struct, omit_defaults=True):
 class Written(msgspec.Struct):
     """What a batch in its place holds."""
 
-    source: Range
+    source: SourceRange
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Batch:
     """A batch to be written."""
 
     number: int
-    source: Range
+    source: SourceRange
     """What it holds of its source."""
     still_ours: Callable[[], None]
     """Refuses to go on where another instance of the job has taken over."""

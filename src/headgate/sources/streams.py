@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -20,11 +19,12 @@ from headgate.arrow import headers
 from headgate.arrow.events import most_bytes_of
 from headgate.arrow.messages import KAFKA_SCHEMA, MESSAGE_SCHEMA, Partition
 from headgate.config.job import Source
+from headgate.core.batches import SourceRange
 from headgate.kafka.client_options import READING
 from headgate.sources.message_files import Split, read, rows_at_once, splits
+from headgate.spark import checkpoint as spark_checkpoint
 from headgate.spark.filesystem import file_system, for_spark, for_workers, local
 from headgate.spark.splits import from_splits
-from headgate.spark.state_files import damaged
 from headgate.spark.storage import Storage
 
 INBOX = "inbox"
@@ -218,23 +218,14 @@ def placed(
 def offsets_of(checkpoint: Storage, batch: int) -> dict[Partition, int]:
     """Where a batch ends in every partition that Spark knew of when it planned it."""
     found: dict[Partition, int] = {}
-    for told in logged(checkpoint, f"offsets/{batch}")[1:]:
+    for told in spark_checkpoint.offsets_of(checkpoint, batch):
         for topic, partitions in told.items() if isinstance(told, dict) else ():
             if isinstance(partitions, dict):
                 found.update({(topic, int(n)): end for n, end in partitions.items()})
     return found
 
 
-class Range(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What of its source a batch holds."""
-
-    offsets: dict[str, dict[str, tuple[int | None, int]]] = {}
-    """By topic and partition: its first offset and the one behind its last."""
-    files: str | None = None
-    """A hash of the names and times of files."""
-
-
-def range_of(checkpoint: Storage, batch: int, files: Sequence[tuple[str, str]]) -> Range:
+def range_of(checkpoint: Storage, batch: int, files: Sequence[tuple[str, str]]) -> SourceRange:
     """What of its source a batch holds; `files` are its paths, with their times."""
     before = offsets_of(checkpoint, batch - 1)
     found: dict[str, dict[str, tuple[int | None, int]]] = {}
@@ -245,41 +236,4 @@ def range_of(checkpoint: Storage, batch: int, files: Sequence[tuple[str, str]]) 
                 end,
             )
     told = blake2b(msgspec.json.encode(files), digest_size=16).hexdigest() if files else None
-    return Range(found, told)
-
-
-def query_id(checkpoint: Storage) -> str:
-    """What Spark calls the query whose progress a checkpoint keeps."""
-    try:
-        return str(
-            msgspec.json.decode(checkpoint.read("metadata") or b"", type=dict[str, str])["id"]
-        )
-    except (msgspec.MsgspecError, KeyError):
-        raise damaged(checkpoint, "metadata") from None
-
-
-def look_at_progress(checkpoint: Storage) -> None:
-    """Name the file of Spark's progress that is damaged; Spark would only say that one is."""
-    if checkpoint.exists("metadata"):
-        query_id(checkpoint)
-    for folder in ("offsets", "commits", "sources/0", "sources/1"):
-        stems = [n for n in checkpoint.names(folder) if n.removesuffix(".compact").isdigit()]
-        for name in sorted(stems, key=lambda n: int(n.removesuffix(".compact")))[-2:]:
-            logged(checkpoint, f"{folder}/{name}")
-
-
-def logged(checkpoint: Storage, name: str) -> list[Any]:
-    """What a file of Spark's progress holds: a version, then JSON, line by line, `-` for nothing.
-
-    There is nothing in a file that is not there.
-    """
-    found = checkpoint.read(name)
-    if found is None:
-        return []
-    version, *lines = found.lstrip(b"\0").split(b"\n")
-    try:
-        if not version.startswith(b"v"):
-            raise ValueError("no version")
-        return [None if line == b"-" else msgspec.json.decode(line) for line in lines if line]
-    except ValueError:
-        raise damaged(checkpoint, name) from None
+    return SourceRange(found, told)
