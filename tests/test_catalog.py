@@ -11,9 +11,8 @@ import msgspec
 import pytest
 from in_process import Sent, job_of, run_job
 
-from headgate.codec import schemas
 from headgate.codec.loss_samples import SCHEMA
-from headgate.codec.schemas import LearntTable, Schemas
+from headgate.codec.schemas import Schemas
 from headgate.config.job import Source
 from headgate.core.event import Event
 from headgate.pipeline import catalog
@@ -26,6 +25,8 @@ from headgate.pipeline.catalog import (
 from headgate.pipeline.engine import with_schema
 from headgate.pipeline.plan import PlannedDdl
 from headgate.pipeline.state import State, States
+from headgate.schema import known_tables as learnt_tables
+from headgate.schema.known_tables import LearntTable
 from headgate.spark.storage import Storage
 
 SOURCE = Source("kafka", "debezium")
@@ -121,7 +122,7 @@ def test_rejected_ddl_counts_for_its_tables_and_is_no_repeat(storage: Storage) -
 def test_more_tables_than_are_kept_stop_the_job(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schemas, "MAX_LEARNT_BYTES", 2_000)
+    monkeypatch.setattr(learnt_tables, "MAX_LEARNT_BYTES", 2_000)
     monkeypatch.setattr(catalog, "_kept", {})
     many = [ddl(f"CREATE TABLE t{n} (id INT)", table=f"t{n}") for n in range(20)]
 

@@ -9,10 +9,13 @@ from time import process_time
 import pytest
 
 from headgate.codec import schemas
-from headgate.codec.schemas import Column, Schemas, Table, handle_key
+from headgate.codec.schemas import Schemas
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event
 from headgate.core.values import labels
+from headgate.schema import known_tables
+from headgate.schema.columns import Column
+from headgate.schema.tables import Table, handle_key
 
 
 def made(columns: str, options: str = "") -> Table:
@@ -461,7 +464,7 @@ NOT_UNDERSTOOD = [
     "ALTER TABLE t ADD c INT DEFAULT " + "(" * 100_000,
     "ALTER TABLE t ADD c INT DEFAULT " + "(" * 30_000 + "1" + ")" * 30_000 + " x",
     "CREATE TABLE t (" + ",".join(f"c{i} INT" for i in range(5000)) + ")",
-    "ALTER TABLE t COMMENT '" + "x" * schemas.MAX_DDL_LENGTH + "'",
+    "ALTER TABLE t COMMENT '" + "x" * known_tables.MAX_DDL_LENGTH + "'",
     "\x00\ud800 ALTER",
     "ALTER TABLE t " + ",".join(["MODIFY A INT"] * 50_000),
     "ALTER TABLE t ADD KEY (" + ",".join(["A"] * 200_000) + ")",
@@ -574,7 +577,7 @@ def test_maxwell_definition_where_the_statement_is_not_understood():
 
 
 def test_learnt_tables_are_bounded(monkeypatch):
-    monkeypatch.setattr(schemas, "MAX_LEARNT_BYTES", 10_000)
+    monkeypatch.setattr(known_tables, "MAX_LEARNT_BYTES", 10_000)
     known = Schemas("CREATE TABLE t0 (a INT)")
     for i in range(200):
         known.learn(ddl(f"CREATE TABLE t{i} (b INT, c TEXT)", f"t{i}"))

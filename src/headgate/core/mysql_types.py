@@ -37,6 +37,15 @@ FAMILIES = (
     }
     | {"vector": "vector"}
 )
+_COLUMN_TYPES = """
+tinyint smallint mediumint int integer bigint decimal dec numeric fixed float double real
+bit bool boolean date time datetime timestamp year char varchar tinytext text mediumtext
+longtext binary varbinary tinyblob blob mediumblob longblob enum set json geometry point
+linestring polygon multipoint multilinestring multipolygon geometrycollection vector
+uuid inet4 inet6
+"""
+COLUMN_TYPES = frozenset(_COLUMN_TYPES.split())
+"""The names of column types that MySQL, MariaDB and TiDB know, with their synonyms."""
 _NUMBERS = re.compile(r"\(\s*(\d{1,9})\s*(?:,\s*(\d{1,9})\s*)?\)")
 
 

@@ -12,10 +12,11 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from headgate.codec.schemas import MAX_LEARNT_BYTES, LearntTable, Schemas
+from headgate.codec.schemas import Schemas
 from headgate.config.job import Source
 from headgate.core.errors import HeadgateError
 from headgate.core.event import Event
+from headgate.schema.known_tables import MAX_LEARNT_BYTES, LearntTable
 from headgate.spark.state_files import damaged, read_state, write_state
 from headgate.spark.storage import Storage
 

@@ -25,12 +25,13 @@ from sqlglot import Token, TokenType, exp
 
 from headgate.arrow.events import TEXT_MAP, bounded, decode_parts, most_bytes_of, text_maps
 from headgate.codec.decoder import decoder
-from headgate.codec.schemas import Schemas, Table
+from headgate.codec.schemas import Schemas
 from headgate.config.job import Job
 from headgate.core.cache import Plans
 from headgate.core.errors import UsageError, shown, unknown_name
 from headgate.core.event import Event, Image, Types
 from headgate.core.mysql_types import parse_type
+from headgate.schema.tables import Table
 from headgate.selection.filters import Filter
 from headgate.selection.selection import Selection, SelectionError
 from headgate.spark.api import fast_worker, parse_schema

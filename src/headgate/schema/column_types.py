@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.core.errors import unknown_name
-from headgate.formats._connect.columns import TYPES
+from headgate.core.mysql_types import COLUMN_TYPES
 from headgate.schema.tokenizer import Cursor, Unreadable
 
 MAX_LABELS = 65_535
@@ -42,8 +42,8 @@ def read_type(cursor: Cursor) -> tuple[str, list[str]]:
     cursor.take("NATIONAL")
     line, told = cursor.line, cursor.name("a type").lower()
     base = _SYNONYMS.get(told, told)
-    if base not in TYPES:
-        raise Unreadable(str(unknown_name("column type", told, TYPES)), line)
+    if base not in COLUMN_TYPES:
+        raise Unreadable(str(unknown_name("column type", told, COLUMN_TYPES)), line)
     if base == "double":
         cursor.take("PRECISION")
     if base == "char" and cursor.take_any("VARYING", "VARCHAR"):

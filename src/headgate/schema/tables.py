@@ -7,15 +7,20 @@ from typing import NamedTuple
 
 from headgate.core import values
 from headgate.core.cache import Memo
+from headgate.core.column_flags import (
+    BINARY,
+    GENERATED,
+    HANDLE,
+    MULTIPLE,
+    NULLABLE,
+    PRIMARY,
+    UNIQUE,
+    UNSIGNED,
+)
 from headgate.core.event import ColumnType, Types
 from headgate.core.values import Convert
 from headgate.schema.columns import Column
 from headgate.schema.tokenizer import set_of
-
-BINARY, HANDLE, GENERATED, PRIMARY, UNIQUE, MULTIPLE, NULLABLE, UNSIGNED = (
-    1 << bit for bit in range(8)
-)
-"""TiCDC Open Protocol's column flags."""
 
 _STRINGS = set_of("char varchar tinytext text mediumtext longtext enum set uuid inet4 inet6")
 _LABELLERS = {"enum": values.enum_label, "set": values.set_labels}

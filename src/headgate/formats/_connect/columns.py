@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from headgate.core import values
 from headgate.core.errors import DecodeError, UsageError, unknown_name
 from headgate.core.limits import MAX_PLAIN_EXPONENT
-from headgate.core.mysql_types import SPATIAL
+from headgate.core.mysql_types import COLUMN_TYPES, SPATIAL
 from headgate.core.options import CommonOptions, option
 from headgate.formats._connect.geometry import geometry, point
 from headgate.formats._connect.times import (
@@ -32,14 +32,6 @@ _COLUMN = re.compile(r"((?:`[^`]+`|[^\s`.]+)(?:\.(?:`[^`]+`|[^\s`.]+)){0,3})\s+(
 _SPLIT = re.compile(r",(?=(?:[^']*'[^']*')*[^']*$)(?![^(]*\))")
 _LENGTH = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
-_TYPES = """
-tinyint smallint mediumint int integer bigint decimal dec numeric fixed float double real
-bit bool boolean date time datetime timestamp year char varchar tinytext text mediumtext
-longtext binary varbinary tinyblob blob mediumblob longblob enum set json geometry point
-linestring polygon multipoint multilinestring multipolygon geometrycollection vector
-uuid inet4 inet6
-"""
-TYPES = frozenset(_TYPES.split())
 DECIMALS = ("decimal", "dec", "numeric", "fixed")
 
 
@@ -112,8 +104,8 @@ def declared(columns: str | None) -> dict[str, str]:
             )
         name, type_ = match[1].replace("`", ""), match[2].strip()
         base = values.base_type(type_)
-        if base not in TYPES:
-            raise unknown_name("column type", base, TYPES)
+        if base not in COLUMN_TYPES:
+            raise unknown_name("column type", base, COLUMN_TYPES)
         if name.count(".") == 1:
             raise UsageError(f"option columns: write {name!r} as database.table.column")
         found[name] = base + type_[len(base) :] if "'" in type_ else type_.lower()

@@ -9,13 +9,13 @@ from msgspec import MsgspecError
 from msgspec.json import Decoder
 
 from headgate.core.cache import MOST_PLANS, Memo
+from headgate.core.column_flags import NULLABLE
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import HINTS
 from headgate.core.mysql_types import parse_type
 from headgate.formats._connect.encode_values import (
     BOOLEAN,
     INT64,
-    NULLABLE,
     TEXT,
     Column,
     ValueOptions,

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from headgate.core.column_flags import NULLABLE
 from headgate.core.event import ColumnType
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import MySqlType, parse_type
@@ -25,8 +26,6 @@ from headgate.formats._connect.times import MICROS, MILLIS, NANOS
 from headgate.formats._oms.encode_values import scientific
 from headgate.formats.encoding import Write, boolean, json_value, number, raw_bytes, whole
 
-NULLABLE = 64
-"""The flag of a column that may be NULL; the other flags do not matter here."""
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 MOST_DIGITS = 2_000
 MOST_CHARACTERS = 1_000

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from headgate.core.cache import Plans
+from headgate.core.column_flags import HANDLE, UNIQUE
 from headgate.core.event import Event, Types
-from headgate.schema.tables import HANDLE, UNIQUE
 
 
 def flagged(types: Types | None, flags: int) -> list[str]:

@@ -34,6 +34,7 @@ from headgate.formats.debezium.source import (
 )
 from headgate.formats.debezium.source import tombstone as null_value
 from headgate.formats.debezium.unavailable import make_take
+from headgate.schema.known_tables import KnownTables
 
 DELETED = "__deleted"
 KNOWN = {"op", "table", "db", "schema", "ts_ms", "ts_us", "ts_ns", "lsn"}
@@ -221,10 +222,8 @@ def topic_tables(sql: str | None) -> Mapping[str, tuple[str, str]]:
     """
     if sql is None:
         return {}
-    from headgate.codec.schemas import Schemas  # which uses the formats
-
     found: dict[str, list[tuple[str, str]]] = {}
-    for database, table in Schemas(sql).names():
+    for database, table in KnownTables(sql).names():
         if database is not None:
             found.setdefault(_NO_TOPIC.sub("_", f"{database}.{table}"), []).append(
                 (database, table)

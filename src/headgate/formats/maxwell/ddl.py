@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from headgate.codec.schemas import Schemas, Table
 from headgate.core.event import Event, Types
 from headgate.core.mysql_types import parse_type
+from headgate.formats.table_definitions import table_definitions
+from headgate.schema.known_tables import KnownTables
+from headgate.schema.tables import Table
 
 VERBS = {"create": "create", "alter": "alter", "drop": "drop", "rename": "alter"}
 _DATABASE = re.compile(r"\s*(create|alter|drop)\s+(?:database|schema)\b", re.IGNORECASE)
@@ -87,15 +89,15 @@ class Definitions:
     """What is known of tables, statement by statement."""
 
     def __init__(self, schema: str | None) -> None:
-        self.schemas = Schemas(schema)
+        self.tables = KnownTables(schema, table_definitions)
 
     def follow(self, event: Event, change: Change | None) -> tuple[Any, Any]:
         """The definitions of a statement's table, before and after it."""
-        before = change and self.schemas.table(*change.before)
-        self.schemas.learn(event)
+        before = change and self.tables.table(*change.before)
+        self.tables.learn(event)
         if change is None:
             return None, None
-        after = self.schemas.table(*change.after)
+        after = self.tables.table(*change.after)
         types, key = (event.types, event.key) if event.types else told(after)
         old = definition(change.before, *told(before)) if before else None
         return old, definition(change.after, types, key)

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from headgate.core import values
+from headgate.core.column_flags import BINARY, PRIMARY, UNSIGNED
 from headgate.core.errors import DecodeError
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.json import Number, Raw, exact_text, members, parse, reader
 from headgate.core.values import Convert, Converters
 
-BINARY, PRIMARY, UNSIGNED = 1, 8, 128
 NUMERIC = {1, 2, 3, 4, 5, 8, 9, 246}
 FLOATS = {4, 5}
 STRINGS = {15, 253, 254}

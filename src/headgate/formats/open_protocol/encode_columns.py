@@ -10,22 +10,19 @@ from msgspec import Meta, MsgspecError
 from msgspec.json import Decoder
 
 from headgate.core.cache import Memo
+from headgate.core.column_flags import BINARY, HANDLE, MULTIPLE, NULLABLE, PRIMARY, UNSIGNED
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import MARIADB_STRINGS, SPATIAL, MySqlType, parse_type
 from headgate.core.values import local
 from headgate.formats.encoding import Plans, is_numbered, name_list
 from headgate.formats.open_protocol.decode_columns import (
-    BINARY,
     BINARY_CODES,
     CODES,
-    PRIMARY,
-    UNSIGNED,
     UNUSUAL_CODES,
 )
 from headgate.formats.open_protocol.encode_values import ToJson, bare_number, writer
 
-HANDLE, MULTIPLE, NULLABLE = 2, 32, 64
 TINYINT, DOUBLE, BIGINT, VARCHAR, JSON, DECIMAL, CHAR, GEOMETRY = 1, 5, 8, 15, 245, 246, 254, 255
 CODE_OF = (
     {

@@ -1,0 +1,245 @@
+"""The tables that a schema file and the DDL so far define."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from copy import copy
+from hashlib import blake2b
+from typing import Self
+
+import msgspec
+
+from headgate.core.errors import UsageError
+from headgate.core.event import Event, qualified
+from headgate.schema.catalog import Absent, Catalog, Known, Name
+from headgate.schema.columns import Column
+from headgate.schema.ddl import Statement, run
+from headgate.schema.table_builder import Draft
+from headgate.schema.tables import Table
+from headgate.schema.tokenizer import MAX_COLUMNS, Unreadable, statements
+
+MAX_DDL_LENGTH, MAX_DDL_WORDS = 256 * 1024, 100_000
+"""Longer DDL of an event is not read: the table is forgotten."""
+
+MAX_LEARNT_BYTES = 256 * 1024 * 1024
+"""Schemas learnt from events beyond this push out the oldest, with a warning."""
+
+log = logging.getLogger("headgate")
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class LearntTable(msgspec.Struct, array_like=True):
+    """What DDL told of a table, to be kept; no draft: it was dropped, or is forgotten."""
+
+    database: str | None
+    table: str
+    draft: Draft | None
+    forgotten: bool = False
+    over: str = ""
+    """A digest of what the schema file said of it: what another one says counts anew."""
+
+
+class KnownTables:
+    """The tables of a schema file, as DDL events have changed them since.
+
+    >>> known = KnownTables("USE shop; CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(80))")
+    >>> known.table("shop", "t").columns["name"].mysql
+    'varchar(80)'
+    >>> known.learn(Event("ddl", "alter", "shop", "t", ddl="ALTER TABLE t ADD price DEC(9,2)"))
+    >>> known.table("shop", "t").columns["price"].mysql
+    'decimal(9,2)'
+    """
+
+    def __init__(
+        self, sql: str | None = None, definitions: Callable[[Event], str] | None = None
+    ) -> None:
+        """Tables of SQL text.
+
+        `definitions` gives the CREATE TABLE statements of the tables that an event defines beside
+        its DDL.
+        """
+        self._catalog = Catalog()
+        self._definitions = definitions
+        if sql:
+            self._read(sql)
+        self._catalog.end_file(MAX_LEARNT_BYTES)
+
+    def copy(self) -> Self:
+        """The same, to learn apart.
+
+        >>> known = KnownTables("CREATE TABLE t (id INT)")
+        >>> known.copy().learn(Event("ddl", "drop", None, "t", ddl="DROP TABLE t"))
+        >>> known.table(None, "t") is None
+        False
+        """
+        other = copy(self)
+        other._catalog = self._catalog.copy()
+        return other
+
+    def learnt(self, file: Self) -> list[LearntTable]:
+        """What DDL told beyond a schema file, for `with_learnt`."""
+        return [
+            LearntTable(
+                database,
+                table,
+                entry.draft if isinstance(entry, Known) else None,
+                entry is Absent.FORGOTTEN,
+                file._digest(database, table),
+            )
+            for table, homes in self._catalog.tables.items()
+            for database, entry in homes.items()
+            if file._catalog.tables.get(table, {}).get(database) is not entry
+        ]
+
+    def with_learnt(self, tables: Iterable[LearntTable]) -> Self:
+        """The tables of a schema file and those that DDL told beyond it.
+
+        >>> file = KnownTables("CREATE TABLE t (id INT)")
+        >>> known = file.copy()
+        >>> known.learn(Event("ddl", "create", "d", "u", ddl="CREATE TABLE u (id INT)"))
+        >>> file.with_learnt(known.learnt(file)).table("d", "u").types
+        {'id': ColumnType(mysql='int', jdbc=None, flags=65)}
+        """
+        other = self.copy()
+        for each in tables:
+            if each.over == self._digest(each.database, each.table):
+                absent = Absent.FORGOTTEN if each.forgotten else Absent.DROPPED
+                entry = absent if each.draft is None else Known(each.draft)
+                other._catalog.put((each.database, each.table), entry)
+        return other
+
+    def _digest(self, database: str | None, table: str) -> str:
+        """What stands for a table's definition; nothing if there is none."""
+        known = self._catalog.find(database, table)
+        if known is None:
+            return ""
+        return blake2b(msgspec.msgpack.encode(known.draft), digest_size=8).hexdigest()
+
+    @property
+    def pushed_out(self) -> int:
+        """How many tables had to make room for newer ones."""
+        return self._catalog.pushed_out
+
+    def table(
+        self, database: str | None, table: str | None, schema: str | None = None
+    ) -> Table | None:
+        """A table, if it is known. Without a database, the one table of that name.
+
+        >>> KnownTables("CREATE TABLE t (id INT)").table("any", "t").key
+        ()
+        """
+        known = self._catalog.find(database, table, schema)
+        return None if known is None else known.table
+
+    def names(self) -> list[Name]:
+        """The databases and names of the tables that are known.
+
+        >>> KnownTables("USE shop; CREATE TABLE `a.b` (id INT)").names()
+        [('shop', 'a.b')]
+        """
+        return [
+            (database, table)
+            for table, homes in self._catalog.tables.items()
+            for database, known in homes.items()
+            if isinstance(known, Known)
+        ]
+
+    def learn(self, event: Event) -> None:
+        """Follow a DDL event; a table whose change is not understood is forgotten.
+
+        >>> known = KnownTables("CREATE TABLE t (id INT)")
+        >>> known.learn(Event("ddl", "alter", "shop", "t", ddl="ALTER TABLE t ADD id BROKEN"))
+        >>> known.table("shop", "t")
+        """
+        if event.kind != "ddl":
+            return
+        if event.schema is not None:
+            self._forget_in_schema(event)
+            return
+        touched: list[Name] = []
+        before = self.pushed_out
+        try:
+            self._follow(event, touched)
+        except Exception:  # whatever hostile text brings about, the answer is to forget
+            self._give_up(event, touched)
+        if before == 0 < self.pushed_out:
+            log.warning("DDL told more than %d bytes of tables: the oldest of them are forgotten, "
+                        "and their rows are untyped", MAX_LEARNT_BYTES)  # fmt: skip
+
+    def _read(self, sql: str) -> None:
+        """Read a schema file."""
+        database: str | None = None
+        for line, text in statements(sql):
+            statement = Statement(text, line, database)
+            self._catalog.steps = 0
+            try:
+                if statement.verb == "USE":
+                    database = statement.cursor().name("a database")
+                else:
+                    run(self._catalog, statement)
+            except Unreadable as error:
+                raise UsageError(
+                    f"schema file, line {error.line}: {error.what}; write it as MySQL's "
+                    "SHOW CREATE TABLE does, or leave the statement out"
+                ) from None
+
+    def _follow(self, event: Event, touched: list[Name]) -> None:
+        """Apply a DDL event's statements."""
+        if not self._run(event.ddl or "", event.database, touched) and event.op != "truncate":
+            raise Unreadable("there is no statement", 1)
+
+    def _run(self, sql: str, database: str | None, touched: list[Name]) -> bool:
+        """Apply statements; False if there is none."""
+        self._catalog.steps = 0
+        if len(sql) > MAX_DDL_LENGTH or sum(1 for _ in _WORD.finditer(sql)) > MAX_DDL_WORDS:
+            raise Unreadable("the statement is too long", 1)
+        read = False
+        for line, text in statements(sql):
+            if not text.strip():
+                continue
+            read = True
+            statement = Statement(text, line, database, touched)
+            run(self._catalog, statement)
+            if statement.routine():
+                break
+        return read
+
+    def _forget_in_schema(self, event: Event) -> None:
+        """Databases with schemas do not speak MySQL: a table that is changed is not known."""
+        if event.table is not None and event.op != "create":
+            name = qualified(event.schema, event.table) or event.table
+            self._catalog.remove((event.database, name), Absent.FORGOTTEN)
+            self._catalog.remove((event.schema, event.table), Absent.FORGOTTEN)
+
+    def _give_up(self, event: Event, touched: list[Name]) -> None:
+        """Forget what a statement named; a definition beside the statement tells the table anew."""
+        if event.table is None and not touched:
+            self._catalog.remove_database(event.database, Absent.FORGOTTEN)
+        for name in dict.fromkeys(touched):
+            self._catalog.remove(name, Absent.FORGOTTEN)
+        if event.op != "drop" and self._learn_definitions(event):
+            return
+        if event.table is None:
+            return
+        name = (event.database, event.table)
+        self._catalog.remove(name, Absent.FORGOTTEN)
+        types = event.types or {}
+        told = {n: Column(t.mysql) for n, t in types.items() if t.mysql is not None}
+        if told and len(told) == len(types) <= MAX_COLUMNS and event.op != "drop":
+            draft = Draft(told)
+            draft.set_key(tuple(n for n in event.key or () if n in told))
+            self._catalog.put(name, Known(draft))
+
+    def _learn_definitions(self, event: Event) -> bool:
+        """Learn the tables that are defined beside a statement; False if there is none."""
+        if self._definitions is None:
+            return False
+        try:
+            sql = self._definitions(event)
+            self._run(sql, event.database, [])
+        except Exception:  # hostile text, as in `learn`
+            return False
+        return bool(sql)
