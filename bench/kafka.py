@@ -50,7 +50,7 @@ from headgate.core.errors import UsageError
 from headgate.spark import jars
 
 # Behind bench, because both have a module `messages`.
-sys.path.append(str(ROOT / "tests"))
+sys.path.append(str(ROOT / "tests" / "support"))
 from kafka_broker import PROPERTIES, SERVER, Broker, Message, connector_settings
 
 __all__ = ["SERVER", "connector_settings"]

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
+from job_runs import files_to_files, lines_in
 from messages import canal
-from test_run_cli import files_to_files, lines_in
+from paths import ROOT
 
 
 @contextmanager
@@ -78,7 +79,7 @@ def test_a_cluster_with_two_workers_by_master_and_by_spark_submit(tmp_path: Path
         assert 0 == ran.returncode, ran.stderr[-3000:]
         (folder / "b.jsonl").write_bytes(canal(table="last") + b"\n")
         submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-        main = Path(__file__).parents[2] / "src" / "headgate" / "__main__.py"
+        main = ROOT / "src" / "headgate" / "__main__.py"
         submitted = [str(submit), "--master", master, str(main), "run", str(job), "--once"]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
         ran = subprocess.run(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import yaml
 from confluent_kafka import Consumer
 from kafka_broker import SERVER, Broker
+from paths import ROOT
 
-COMPOSE = Path(__file__).parents[2] / "compose.yaml"
+COMPOSE = ROOT / "compose.yaml"
 
 
 def test_the_settings_of_compose_make_a_broker(broker: Broker) -> None:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from paths import FEED
 
 from bench.flink import Flink
 from examples.shop import ADDED, SCHEMA, TABLES, canonical, tell
@@ -21,7 +22,6 @@ from headgate.sources.message_files import read as batches
 from tests.interop.gadgets import Reading, expected
 from tests.interop.test_flink import TARGETS, Target, differences, read, write
 
-FEED = Path(__file__).parents[2] / "examples" / "feed"
 # A bare row (debezium-smt) does not tell the row before an update.
 FILES = sorted(
     path.name

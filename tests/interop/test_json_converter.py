@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from connect_messages import SETTINGS, VECTORS, Written, golden, recorded
+from connect_messages import SETTINGS, Written, golden, recorded
+from paths import VECTORS
 
 from headgate.core.errors import UsageError
 from headgate.spark.jars import resolve

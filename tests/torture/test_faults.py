@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 from kafka_broker import Broker
-from test_run import ticdc
+from ticdc_messages import ticdc
 
 from headgate.codec.decoder import decoder
 from headgate.pipeline.lease import EXPIRE_SECONDS

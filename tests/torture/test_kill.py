@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_broker import Broker, Message
-from test_run import TSO, ticdc
+from ticdc_messages import TSO, ticdc
 
 from headgate.arrow.headers import ID_HEADER
 from headgate.codec.decoder import decoder

@@ -1,0 +1,365 @@
+"""Debezium's codecs under bad input, and its value conversions against Python's own."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paths import CASES
+
+from headgate.cli.event_lines import as_dict
+from headgate.codec.decoder import decode_message, decoder
+from headgate.core.errors import DecodeError, UsageError
+from headgate.core.event import Event
+from headgate.core.limits import MAX_MESSAGE_BYTES
+from headgate.formats._connect.columns import (
+    base64_decimal,
+    declared,
+    for_table,
+    hexadecimal,
+    little_endian_bits,
+    unsigned,
+    url_safe,
+)
+from headgate.formats._connect.times import (
+    MICROS,
+    MILLIS,
+    NANOS,
+    civil,
+    counted_datetime,
+    counted_time,
+    date_text,
+    utc_text,
+)
+from headgate.formats.debezium.auxiliary import statement_op
+
+OWN_CASES = CASES / "debezium"
+SOURCE = {"connector": "mysql", "name": "s", "db": "d", "table": "t", "ts_ms": 1}
+decode = decoder("debezium")
+decode_smt = decoder("debezium-smt")
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+documents = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def message(**members: Any) -> bytes:
+    envelope = {"before": None, "after": {"id": 1}, "source": SOURCE, "op": "c", "ts_ms": 1}
+    return json.dumps(envelope | members).encode()
+
+
+def assert_only_events(function: Any, key: bytes | None, value: bytes) -> None:
+    """Events that can be printed, or a DecodeError: nothing else may leave a codec."""
+    try:
+        events = function(key, value, None)
+    except DecodeError:
+        return
+    assert events
+    assert all(isinstance(e, Event) and as_dict(e) for e in events)
+    texts = [v for e in events for image in (e.before, e.after) for v in (image or {}).values()]
+    assert all(text is None or isinstance(text, str) for text in texts)
+
+
+@pytest.mark.parametrize("case", ["values-propagated", "v2.7-update", "schema-change-create"])
+def test_a_message_cut_anywhere_is_refused(case: str) -> None:
+    value = (OWN_CASES / case / "value.json").read_bytes().rstrip(b"\n")
+    assert decode(None, value, None)[0].kind != "invalid"
+    for size in range(len(value)):
+        with pytest.raises(DecodeError):
+            decode(None, value[:size], None)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"op": st.sampled_from(["c", "u", "d", "r", "t", "m", "HEARTBEAT", 1, None])},
+        optional={
+            "before": documents,
+            "after": documents,
+            "source": documents
+            | st.fixed_dictionaries({}, optional=dict.fromkeys(SOURCE, scalars)),
+            "transaction": documents,
+            "ts_ms": scalars,
+            "ts_us": scalars,
+            "ts_ns": scalars,
+        },
+    ),
+    st.none() | st.binary(max_size=20),
+    st.booleans(),
+)
+def test_any_envelope_gives_events_or_a_decode_error(
+    envelope: dict[str, Any], key: bytes | None, wrapped: bool
+) -> None:
+    value = json.dumps({"payload": envelope} if wrapped else envelope).encode()
+
+    assert_only_events(decode, key, value)
+    assert_only_events(decode_smt, key, value)
+
+
+@given(st.dictionaries(st.sampled_from(["id", "__deleted", "__op", "__ts_ms", "__x"]), documents))
+def test_any_flat_row_gives_events_or_a_decode_error(row: dict[str, Any]) -> None:
+    assert_only_events(decode_smt, None, json.dumps(row).encode())
+
+
+@given(
+    st.sampled_from(
+        [
+            "org.apache.kafka.connect.data.Decimal",
+            "io.debezium.time.Date",
+            "io.debezium.time.MicroTime",
+            "io.debezium.time.NanoTimestamp",
+            "io.debezium.time.ZonedTimestamp",
+            "io.debezium.data.Bits",
+            "io.debezium.data.VariableScaleDecimal",
+            None,
+        ]
+    ),
+    st.sampled_from(["bytes", "string", "int64", "struct", "STRUCT", ""]),
+    documents,
+    st.booleans(),
+)
+def test_any_value_under_any_schema_gives_events_or_a_decode_error(
+    name: str | None, type_: str, value: Any, oms: bool
+) -> None:
+    column = {"type": type_, "name": name, "field": "a", "parameters": {"scale": "2"}}
+    after = {"type": "struct", "field": "after", "fields": [column]}
+    schema = {"type": "struct", "fields": [after, {"type": "string", "field": "op"}]}
+    source = SOURCE | {"name": "OMS" if oms else "s"}
+    payload = {"op": "c", "after": {"a": value}, "source": source}
+
+    assert_only_events(decode, None, json.dumps({"schema": schema, "payload": payload}).encode())
+
+
+@given(
+    st.sampled_from(
+        [
+            "DECIMAL(9,2)",
+            "BIGINT UNSIGNED",
+            "BIT(8)",
+            "BLOB",
+            "DATE",
+            "TIME(3)",
+            "DATETIME(6)",
+            "TIMESTAMP(3)",
+            "JSON",
+        ]
+    ),
+    documents,
+    st.booleans(),
+)
+def test_any_value_under_any_told_type_gives_events_or_a_decode_error(
+    type_: str, value: Any, oms: bool
+) -> None:
+    source = SOURCE | {"name": "OMS" if oms else "s"}
+    sent = message(after={"a": value}, source=source)
+
+    assert_only_events(decoder("debezium", columns=f"a {type_}"), None, sent)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_give_events_or_a_decode_error(value: bytes) -> None:
+    assert_only_events(decode, value, value)
+    assert_only_events(decode_smt, value, value)
+
+
+@given(st.integers(-(10**65), 10**65), st.integers(0, 30))
+def test_base64_decimals_are_exact(unscaled: int, scale: int) -> None:
+    size = unscaled.bit_length() // 8 + 1
+    sent = b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
+
+    text = base64_decimal(sent, scale)
+
+    sign, digits, exponent = Decimal(text).as_tuple()
+    assert -exponent == scale
+    assert int("".join(map(str, digits))) * (-1 if sign else 1) == unscaled
+
+
+@given(st.dates())
+def test_dates_are_pythons_dates(day: date) -> None:
+    days = (day - date(1970, 1, 1)).days
+
+    assert date_text(days) == civil(days) == day.isoformat()
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_days_of_any_year_repeat_every_400_years(days: int) -> None:
+    year, rest = civil(days).rsplit("-", 2)[0], civil(days)[-6:]
+    later = civil(days + 146097)
+
+    assert (int(later.rsplit("-", 2)[0]), later[-6:]) == (int(year) + 400, rest)
+
+
+@given(st.datetimes(), st.sampled_from([MILLIS, MICROS, NANOS]))
+def test_datetimes_are_pythons_datetimes(at: datetime, units: int) -> None:
+    at = at.replace(microsecond=at.microsecond // 1000 * 1000) if units == MILLIS else at
+    micros = (at - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+    count = micros * 1000 if units == NANOS else micros // (MICROS // units)
+
+    found = counted_datetime(units)(count)
+
+    assert datetime.fromisoformat(found) == at
+
+
+@given(st.integers(-(10**13), 10**13))
+def test_times_add_up(micros: int) -> None:
+    text = counted_time(MICROS)(micros)
+    hours, minutes, seconds = text.removeprefix("-").split(":")
+    total = (int(hours) * 60 + int(minutes)) * 60 * MICROS + int(Decimal(seconds) * MICROS)
+
+    assert (-total if text.startswith("-") else total) == micros
+
+
+@given(st.binary(max_size=40))
+def test_binary_modes_agree(held: bytes) -> None:
+    standard = b64encode(held).decode()
+
+    assert url_safe(standard.replace("+", "-").replace("/", "_")) == standard
+    assert hexadecimal(held.hex()) == hexadecimal(held.hex().upper()) == standard
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_bits_and_unsigned_come_back(number: int) -> None:
+    wrapped = number - 2**64 if number >= 2**63 else number
+
+    assert little_endian_bits(b64encode(number.to_bytes(8, "little")).decode()) == str(number)
+    assert unsigned(wrapped) == str(number)
+
+
+def test_a_schema_is_read_once_and_shared() -> None:
+    value = (OWN_CASES / "values-propagated" / "value.json").read_bytes()
+    first, second = decode(None, value, None)[0], decode(None, value.rstrip(), None)[0]
+    third = decode(None, value.rstrip(), None)[0]
+
+    assert first.types is second.types is third.types
+    assert first.extra is third.extra
+    assert first.after == second.after == third.after
+
+
+def test_a_known_beginning_does_not_excuse_a_bad_end() -> None:
+    value = (OWN_CASES / "values-zoned" / "value.json").read_bytes().rstrip()
+    decode(None, value, None)
+    extended = value[:-1] + b',"more":1}'
+
+    assert decode(None, extended, None)[0].after == decode(None, value, None)[0].after
+    with pytest.raises(DecodeError, match="not valid JSON"):
+        decode(None, value[:-1] + b",}", None)
+
+
+def test_a_huge_exponent_stays_scientific() -> None:
+    sent = message(after=0).replace(b'"after": 0', b'"after": {"n": 1e300000}')
+    event = decoder("debezium", columns="n DECIMAL(9,2)")(None, sent, None)[0]
+
+    assert event.after == {"n": "1e300000"}
+
+
+def test_a_monstrous_decimal_is_refused() -> None:
+    with pytest.raises(DecodeError) as caught:
+        base64_decimal(b64encode(b"\x7f" * 5000).decode(), 2)
+
+    assert caught.value.code == "invalid-value"
+
+
+@pytest.mark.parametrize(
+    ("members", "code"),
+    [
+        ({"op": None}, "missing-member"),
+        ({"op": 5}, "wrong-type"),
+        ({"op": "x"}, "unknown-type"),
+        ({"after": [1]}, "wrong-type"),
+        ({"source": "here"}, "wrong-type"),
+        ({"ts_ms": "soon"}, "wrong-type"),
+        ({"ts_ms": 10**18}, "wrong-type"),
+        ({"op": "d", "after": None}, "missing-member"),
+    ],
+)
+def test_what_is_wrong_is_named(members: dict[str, Any], code: str) -> None:
+    found = decode_message(decode, None, message(**members), None, MAX_MESSAGE_BYTES)
+
+    assert found[0].error is not None
+    assert found[0].error[0] == code
+
+
+def test_a_delete_without_its_row_is_known_by_its_key() -> None:
+    event = decode(b'{"id":7}', message(op="d", after=None), None)[0]
+
+    assert (event.key, event.before) == (("id",), None)
+    assert event.extra is not None
+    assert event.extra["key"] == '{"id":7}'
+
+
+@pytest.mark.parametrize("columns", ["amount", "a.b DATE", "x FANCY(3)", "a DATE,, b DATE"])
+def test_a_column_list_that_cannot_be_is_refused(columns: str) -> None:
+    with pytest.raises(UsageError):
+        decoder("debezium", columns=columns)
+
+
+def test_column_lists_read_as_create_table_does() -> None:
+    told = declared("`my col` DECIMAL(12, 2) NOT NULL, s.t.e ENUM('a,b','C)'), d DATETIME(3)")
+
+    assert told == {
+        "my col": "decimal(12, 2) not null",
+        "s.t.e": "enum('a,b','C)')",
+        "d": "datetime(3)",
+    }
+    assert for_table(told, "s", "t").keys() == {"my col", "e", "d"}
+    assert for_table(told, "s", "u").keys() == {"my col", "d"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "op"),
+    [
+        ("create table t (a int)", "create"),
+        ("-- why\nALTER TABLE t ADD c INT", "alter"),
+        ("ALTER TABLE t RENAME TO u", "rename"),
+        ("ALTER TABLE t RENAME COLUMN a TO b", "alter"),
+        ("DROP INDEX i ON t", "drop_index"),
+        ("TRUNCATE t", "truncate"),
+        ("", None),
+        ("/*!40000 DROP TABLE t */", "drop"),
+    ],
+)
+def test_statements_say_what_they_do(statement: str, op: str | None) -> None:
+    assert statement_op(statement) == op
+
+
+@pytest.mark.parametrize("text", ["0000-00-00 00:00:00", "9999-12-31T23:59:59-14:00", "", "Z"])
+def test_text_that_is_no_time_stays_as_it_is(text: str) -> None:
+    assert utc_text(text) == text
+
+
+WKB = "AQEAAAAAAAAAAADwPwAAAAAAAPA/"
+
+
+@pytest.mark.parametrize(
+    ("told", "sent", "text"),
+    [
+        ("GEOMETRY", f'{{"wkb":"{WKB}","srid":null}}', "AAAAAAEBAAAAAAAAAAAA8D8AAAAAAADwPw=="),
+        ("POLYGON", '{"wkb":"AQMAAAA=","srid":4326}', "5hAAAAEDAAAA"),
+        ("POINT", f'{{"x":1.0,"y":1,"wkb":"{WKB}","srid":1}}',
+         "AQAAAAEBAAAAAAAAAAAA8D8AAAAAAADwPw=="),
+        ("POINT", f'{{"x":1.0,"y":2.0,"wkb":"{WKB}","srid":1}}', None),
+        ("POINT", f'{{"x":1.0,"y":null,"wkb":"{WKB}","srid":1}}', None),
+        ("POINT", '{"x":1.0,"y":1.0,"wkb":null,"srid":1}', None),
+        ("POINT", f'{{"wkb":"{WKB}","srid":1}}', None),
+        ("GEOMETRY", f'{{"wkb":"{WKB}","srid":0}}', None),
+        ("GEOMETRY", f'{{"wkb":"{WKB}","srid":-1}}', None),
+        ("GEOMETRY", f'{{"wkb":"{WKB}"}}', None),
+        ("GEOMETRY", '{"wkb":"?","srid":1}', None),
+        ("GEOMETRY", '[1]', None),
+    ],
+)  # fmt: skip
+def test_a_geometry_is_mysqls_bytes_where_they_say_the_same(
+    told: str, sent: str, text: str | None
+) -> None:
+    message = f'{{"op":"c","before":null,"after":{{"g":{sent}}},"source":{{"connector":"mysql"}}}}'
+    (event,) = decoder("debezium", columns=f"g {told}")(None, message.encode(), None)
+
+    assert {"g": text or sent} == event.after

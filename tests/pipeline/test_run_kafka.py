@@ -1,0 +1,449 @@
+"""Jobs against a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from dialects import SPECS
+from job_runs import once, uri, wait_for
+from kafka_broker import Broker
+from messages import canal
+from paths import FEED
+from pyspark.sql import SparkSession
+from ticdc_messages import TSO, ddl, ticdc, watermark
+
+from headgate.arrow.headers import ID_HEADER
+from headgate.codec.decoder import decode_message, decoder
+from headgate.config.reader import job_of, load_job
+from headgate.core.errors import UsageError
+from headgate.core.event import Event
+from headgate.pipeline.check import checked, described
+from headgate.pipeline.dead_letters import Store
+from headgate.pipeline.engine import Engine
+from headgate.pipeline.run import Lag, run
+from headgate.pipeline.status import Status
+from headgate.pipeline.status import read as read_status
+from headgate.sources.message_files import Split, expand, read
+
+TYPED = {"debezium:oms": {"schemas_enable": "true"}}
+"""What a format must be told so that its messages say their types, as those of the feed do."""
+
+
+def feed(dialect: str) -> list[tuple[bytes | None, bytes | None, int | None, None]]:
+    (path,) = FEED.glob(f"{dialect.replace(':', '.')}.*")
+    rows = [row for batch in read(Split(str(path))) for row in batch.to_pylist()]
+    return [(row.get("key"), row["value"], 0, None) for row in rows]
+
+
+def events(dialect: str, records: list[Any]) -> list[Event]:
+    decode = decoder(dialect)
+    found = [e for r in records for e in decode_message(decode, r[2], r[3], None, 1 << 24)]
+    return [e for e in found if e.kind in ("row", "ddl")]
+
+
+@pytest.mark.parametrize("dialect", SPECS)
+def test_every_format_through_kafka_and_back(
+    dialect: str, broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic(f"feed-{dialect.replace(':', '-')}", 1)
+    sent = feed(dialect)
+    broker.produce(topic, sent)
+
+    status = once(
+        spark, tmp_path, uri(broker, topic, protocol=dialect),
+        uri(broker, f"{topic}-out", protocol=dialect, partition_num=2, **TYPED.get(dialect, {})),
+    )  # fmt: skip
+
+    decode = decoder(dialect)
+    told = [e for m in sent for e in decode_message(decode, m[0], m[1], None, 1 << 24)]
+    wanted = [e for e in told if e.kind in ("row", "ddl")]
+    found = events(dialect, broker.consume(f"{topic}-out"))
+    assert rows_of(wanted) == rows_of(found)
+    assert len(sent) == status.totals.messages
+    assert sum(e.kind == "invalid" for e in told) == status.totals.dead_letters
+
+
+def rows_of(found: list[Event]) -> dict[Any, list[Any]]:
+    """What happened to each row, in order; a DDL statement that went to all partitions once."""
+    rows: dict[Any, list[Any]] = {}
+    for event in found:
+        image = event.after or event.before or {}
+        name = (event.database, event.table, image.get("id"))
+        change = (event.op, event.before, event.after, event.ddl)
+        if event.kind == "row" or change not in rows.get(name, ()):
+            rows.setdefault(name, []).append(change)
+    return rows
+
+
+def test_partitions_starting_positions_and_headers(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("many-a", "many-b"):
+        broker.create_topic(name, 2)
+        rows = [canal(table=name, data=[{"id": str(n)}]) for n in range(6)]
+        broker.produce(name, [(None, row, n % 2, [("h", b"1")]) for n, row in enumerate(rows)])
+
+    once(
+        spark, tmp_path, uri(broker, "many-*"),
+        uri(broker, "many.{database}.{table}", protocol="debezium", partition_num=3),
+    )  # fmt: skip
+
+    for name in ("many-a", "many-b"):
+        found = broker.consume(f"many.shop.{name}")
+        assert 6 == len(found)
+        assert len({r[0] for r in found}) > 1
+        assert {("h", b"1")} == {r[4][0] for r in found}
+        ids = {dict(r[4])[ID_HEADER].decode() for r in found}
+        assert {f"{name}-{p}-{o}" for p in range(2) for o in range(3)} == ids
+
+
+def test_a_watermark_goes_to_every_partition_once_all_have_passed_it(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("wm", 2)
+    broker.produce(topic, [(None, ticdc(1, 1), 0, None), (None, watermark(9), 0, None)])
+    sink = uri(
+        broker, "wm-out", protocol="canal-json:ticdc", enable_tidb_extension="true",
+        partition_num=3, partition="index-value",
+    )  # fmt: skip
+    once(spark, tmp_path, uri(broker, topic), sink)
+    assert [] == watermarks(broker, "wm-out")
+
+    broker.produce(topic, [(None, watermark(5), 1, None)])
+    once(spark, tmp_path, uri(broker, topic), sink)
+
+    assert [(p, TSO + 5) for p in range(3)] == watermarks(broker, "wm-out")
+
+
+def watermarks(broker: Broker, topic: str) -> list[tuple[int, int | None]]:
+    decode = decoder("canal-json:ticdc")
+    found = [(r[0], e) for r in broker.consume(topic) for e in decode(r[2], r[3], None)]
+    return [(partition, e.commit_ts) for partition, e in found if e.kind == "watermark"]
+
+
+def test_ddl_goes_to_every_partition_of_open_protocol_between_the_rows(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("barrier", 2)
+    rows = [(None, ticdc(n, n), n % 2, None) for n in range(1, 9)]
+    alter = (None, ddl(10, "ALTER TABLE orders ADD COLUMN x INT"), 0, None)
+    later = [(None, ticdc(n, n + 20), n % 2, None) for n in range(11, 19)]
+    broker.produce(topic, [*rows, alter, *later])
+
+    once(
+        spark, tmp_path, uri(broker, topic),
+        uri(broker, "barrier-out", protocol="open-protocol", partition_num=3,
+            partition="index-value"),
+    )  # fmt: skip
+
+    decode = decoder("open-protocol")
+    for partition in range(3):
+        found = [
+            e for r in broker.consume("barrier-out") if r[0] == partition
+            for e in decode(r[2], r[3], None)
+        ]  # fmt: skip
+        kinds = [e.kind for e in found]
+        at = kinds.index("ddl")
+        assert 1 == kinds.count("ddl")
+        assert all(e.commit_ts < TSO + 10 for e in found[:at])
+        assert all(e.commit_ts > TSO + 10 for e in found[at + 1 :])
+
+
+def test_status_lag_and_metrics_tell_what_is_there(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("lag", 2)
+    good = [(None, canal(table=f"t{n % 3}"), n % 2, None) for n in range(30)]
+    broker.produce(topic, [*good, (None, b"{", 0, None)])
+    source, sink = uri(broker, topic), uri(broker, "lag-out", protocol="maxwell")
+
+    first = once(spark, tmp_path, source, sink)
+    assert (31, 1, 0) == (first.totals.messages, first.totals.dead_letters, first.lag_offsets)
+    assert {f"shop.t{n}": {"insert": 10} for n in range(3)} == first.totals.rows
+    assert first == read_status(str(tmp_path / "state"))
+
+    told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t"}
+    job = job_of(source, (sink,), {**told, "pipeline.metrics": "127.0.0.1:0"})
+    with pytest.raises(UsageError):
+        job_of(source, (sink,), {**told, "pipeline.metrics": "nowhere"})
+    assert job.metrics is not None
+
+
+def test_lag_is_asked_of_one_client_until_it_fails(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("one-client", 2)
+    changes = [(None, canal(), n % 2, None) for n in range(10)]
+    broker.produce(topic, changes)
+    source, sink = uri(broker, topic), uri(broker, "one-client-out", protocol="maxwell")
+    once(spark, tmp_path, source, sink)
+    told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t"}
+    lag = Lag(Engine(spark, job_of(source, (sink,), told)))
+
+    assert 0 == lag.now()
+    client = lag.admin
+    broker.produce(topic, changes)
+    assert 10 == lag.now()
+    assert client is not None
+    assert client is lag.admin
+    client.client.close()
+    assert lag.now() is None
+    assert 10 == lag.now()
+    assert client is not lag.admin
+    lag.close()
+    lag.close()
+
+
+def test_a_running_job_serves_metrics_takes_replays_and_stops_cleanly(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    from kafka_broker import free_ports
+
+    (port,) = free_ports(1)
+    topic = broker.create_topic("live", 1)
+    broker.produce(topic, [(None, b"{", 0, None), (None, canal(), 0, None)])
+    told = {
+        "pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "live",
+        "pipeline.metrics": f"127.0.0.1:{port}", "pipeline.trigger": "200ms",
+    }  # fmt: skip
+    job = job_of(uri(broker, topic), (uri(broker, "live-out", protocol="maxwell"),), told)
+    running = Thread(target=run, args=(job,), kwargs={"spark": spark})
+    running.start()
+    try:
+        assert "1.0" == metric(port, "headgate_dead_letters_total", "malformed-json")
+        store = Store(str(tmp_path / "state" / "dead-letters"))
+        assert 1 == store.replay()
+        wait_for(lambda: "2.0" == metric(port, "headgate_dead_letters_total", "malformed-json"))
+        broker.produce(topic, [(None, canal(table="late"), 0, None)])
+        wait_for(lambda: "1.0" == metric(port, "headgate_rows_total", "shop.late"))
+        assert "1.0" == metric(port, "headgate_up", "live")
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+        running.join(60)
+    assert not running.is_alive()
+    assert ["orders", "late"] == [json.loads(r[3])["table"] for r in broker.consume("live-out")]
+
+
+def metric(port: int, name: str, label: str) -> str | None:
+    """A figure as Prometheus would scrape it; waits until it is there."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            lines = []
+        for line in lines:
+            if line.startswith(f"{name}{{") and label in line:
+                return line.rpartition(" ")[2]
+        time.sleep(0.3)
+    return None
+
+
+def test_check_says_what_the_job_would_do(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("checked", 2)
+    broker.produce(topic, [(None, canal(), 0, None), (None, b"{", 1, None)])
+    told = {"pipeline.checkpoint": str(tmp_path / "state")}
+    job = job_of(uri(broker, topic), (uri(broker, "new", protocol="debezium"),), told)
+
+    lines = list(described(checked(job, None, 100)))
+
+    assert f"  reads topics: {topic} (2 partitions)" in lines
+    assert "  sampled 2 messages: canal-json:canal (1 events)" in lines
+    assert "  table shop.orders: 1 events" in lines
+    assert any("malformed-json" in line for line in lines)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_topic_that_is_not_there_is_named(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = uri(broker, "not-made", protocol="maxwell", auto_create_topic="false")
+    topic = broker.create_topic("source-of-none", 1)
+    broker.produce(topic, [(None, canal(), 0, None)])
+
+    with pytest.raises(UsageError, match="no topic not-made"):
+        once(spark, tmp_path, uri(broker, topic), sink)
+
+
+def test_files_and_kafka_at_once(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    topic = broker.create_topic("both", 1)
+    broker.produce(topic, [(None, canal(), 0, None)])
+
+    once(
+        spark, tmp_path, uri(broker, topic), uri(broker, "both-out", protocol="maxwell"),
+        f"file://{tmp_path}/out?protocol=debezium",
+    )  # fmt: skip
+
+    (found,) = broker.consume("both-out")
+    files = [f for f in expand([str(tmp_path / "out")]) if f.endswith(".parquet")]
+    rows = [row for f in files for row in pq.read_table(f).to_pylist()]
+    assert "insert" == json.loads(found[3])["type"]
+    assert "c" == json.loads(rows[0]["value"])["payload"]["op"]
+
+
+def test_poison_of_every_format_is_parked_as_it_was_and_replayed(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    whole = [max((m[:2] for m in feed(d)), key=lambda m: len(m[1] or b"")) for d in SPECS]
+    broken = [(key, (value or b"")[: len(value or b"") // 2]) for key, value in whole]
+    topic = broker.create_topic("poison", 1)
+    broker.produce(topic, [(key, value, 0, None) for key, value in [*whole, *broken]])
+    sink = uri(broker, "poison-out", protocol="maxwell")
+
+    # A limit below every message's size: all are parked, for one reason or the other.
+    first = once(spark, tmp_path, uri(broker, topic, max_message_bytes=64), sink)
+
+    store = Store(str(tmp_path / "state" / "dead-letters"))
+    assert len(whole) + len(broken) == first.totals.dead_letters
+    letters = {(letter["offset"], letter["key"], letter["value"]) for letter in store.letters()}
+    assert {(n, *message) for n, message in enumerate([*whole, *broken])} == letters
+
+    assert first.totals.dead_letters == store.replay()
+    second = once(spark, tmp_path, uri(broker, topic), sink)
+
+    parked = {letter["offset"] for letter in store.letters()}
+    assert set(range(len(whole), len(whole) + len(broken))) == parked
+    assert sum(n for ops in second.totals.rows.values() for n in ops.values()) >= len(whole)
+
+
+def test_heartbeats_tell_how_far_the_job_is(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("beats", 1)
+    broker.produce(topic, [(None, canal(), 0, None)])
+    told = {
+        "pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "beats",
+        "pipeline.heartbeat": "500ms",
+    }  # fmt: skip
+    sink = uri(broker, "beats-out", protocol="oms-default")
+    running = Thread(target=run, args=(job_of(uri(broker, topic), (sink,), told),),
+                     kwargs={"spark": spark})  # fmt: skip
+    running.start()
+    decode = decoder("oms-default")
+
+    def beats() -> list[Event]:
+        found = [e for r in broker.consume("beats-out") for e in decode(r[2], r[3], None)]
+        return [e for e in found if e.kind == "heartbeat"]
+
+    try:
+        wait_for(lambda: read_status_or_none(tmp_path) is not None)
+        wait_for(lambda: len(beats()) >= 2)
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+        running.join(60)
+    # Not the time of writing: rows that wait in the source are newer than this.
+    assert {1589373515} == {e.event_time // 1_000_000 for e in beats()}
+
+
+def read_status_or_none(tmp_path: Path) -> Status | None:
+    try:
+        status = read_status(str(tmp_path / "state"))
+    except UsageError:
+        return None
+    return status if status.batch >= 0 else None
+
+
+def test_routed_ddl_and_odd_names(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    topic = broker.create_topic("odd", 1)
+    create = ddl(1, "CREATE TABLE orders (id INT)", "CREATE")
+    row = ticdc(1, 2, table="order items")
+    broker.produce(topic, [(None, create, 0, None), (None, row, 0, None)])
+    job = {
+        "source": {"uri": uri(broker, topic)},
+        "route": [{"table": "shop.(.*)", "topic": "odd.{table}"}],
+        "sink": {"uri": uri(broker, "", protocol="open-protocol", partition_num=3)},
+        "pipeline": {"checkpoint": f"{tmp_path}/state"},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+
+    status = run(load_job(str(tmp_path / "job.yaml")), once=True, spark=spark)
+
+    assert 0 == status.totals.dead_letters
+    assert ["ddl"] * 3 == kinds_in(broker, "odd.orders")
+    assert ["row"] == kinds_in(broker, "odd.order_x20items")
+
+
+def kinds_in(broker: Broker, topic: str) -> list[str]:
+    decode = decoder("open-protocol")
+    return [e.kind for r in broker.consume(topic) for e in decode(r[2], r[3], None)]
+
+
+def test_two_sinks_have_their_own_topics(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("two", 1)
+    broker.create_topic("two-narrow", 1)
+    broker.produce(topic, [(None, canal(table="order items"), 0, None)])
+
+    once(
+        spark, tmp_path, uri(broker, topic), uri(broker, "two-narrow", protocol="maxwell"),
+        uri(broker, "two.{table}", protocol="debezium", partition_num=4),
+    )  # fmt: skip
+
+    assert [1, 1] == [len(broker.consume(name)) for name in ("two-narrow", "two.order_x20items")]
+
+
+def test_a_message_too_large_for_kafka_is_parked(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("large", 1, **{"max.message.bytes": "4000000"})
+    row = {"id": "1", "amount": "1.10", "note": "x" * 900_000}
+    large = canal(data=[{**row, "note": "x" * 700_000}], old=[row], type="UPDATE")
+    headers = [("trace", b"x" * 200_000)]
+    broker.produce(
+        topic,
+        [
+            (None, large[:900_000], 0, None),
+            (None, canal(), 0, None),
+            (None, canal(table="headers"), 0, headers),
+        ],
+    )
+    sink = uri(broker, "large-out", protocol="maxwell", max_message_bytes=200_000)
+
+    status = once(spark, tmp_path, uri(broker, topic, max_message_bytes=500_000), sink)
+
+    assert {"": {"too-large": 1}, "shop.headers": {"too-large": 1}} == status.totals.rejected
+    assert 1 == len(broker.consume("large-out"))
+    again = {"id": "1", "amount": "1.10", "note": "x" * 300_000}
+    broker.produce(topic, [(None, canal(data=[again]), 0, None)])
+    status = once(spark, tmp_path, uri(broker, topic, max_message_bytes=500_000), sink)
+    assert {"too-large": 1} == status.totals.rejected["shop.orders"]
+
+
+def test_topics_that_messages_name_have_partitions_of_their_own_or_make_dead_letters(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.create_topic("named", 1)
+    for name, partitions in (("__one", 1), ("__five", 5), ("__a_b", 1)):
+        broker.create_topic(name, partitions)
+    tables, refused = ["one", "five", "new"], ["a.b", "consumer_offsets", "n" * 250]
+    rows = [
+        canal(table=table, data=[{"id": str(n), "amount": "1.10", "note": None}])
+        for table in [*tables, *refused]
+        for n in range(30)
+    ]
+    create = ddl(1, "CREATE TABLE x (id INT)", "CREATE", table="transaction_state")
+    broker.produce(topic, [(None, message, 0, None) for message in [*rows, create]])
+    sink = uri(broker, "__{table}", protocol="canal-json", partition="primary-key")
+
+    status = once(spark, tmp_path, uri(broker, topic), sink)
+
+    spread = {name: {record[0] for record in broker.consume(f"__{name}")} for name in tables}
+    assert {"one": {0}, "five": {*range(5)}, "new": {*range(3)}} == spread
+    dead = {f"shop.{name}": {"refused-topic": 30} for name in refused}
+    assert {**dead, "shop.transaction_state": {"refused-topic": 1}} == status.totals.rejected
+    letters = Store(str(tmp_path / "state" / "dead-letters")).letters()
+    (said,) = {x["message"] for x in letters if x["table"] == "shop.a.b"}
+    assert "collides with existing topic: __a_b; send the table to another" in said

@@ -1,0 +1,100 @@
+"""A tombstone has the key, the topic and the partition of its row's other messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from in_process import Sent, job_of, run_job
+from paths import REPRO
+
+from headgate.arrow.events import decode_columns, to_batch
+from headgate.arrow.records import encode_events, events_of
+from headgate.cli.split_work import converted
+from headgate.codec.decoder import decoder
+from headgate.codec.encoder import Encoder
+from headgate.core.event import Event
+from headgate.pipeline.plan import PartitionReport, PartitionState
+from headgate.pipeline.state import State
+from headgate.pipeline.tombstones import Deleted
+from headgate.sources.message_files import splits
+
+NO_TOPIC = "kafka://127.0.0.1:9?partition-num=3&protocol=debezium"
+TO = "kafka://127.0.0.1:9/out?partition-num=3&protocol=debezium"
+ROUTE = [{"table": "live.(.*)", "to": "lake.$1", "topic": "cdc.$1"}]
+
+
+def sent(name: str) -> list[Sent]:
+    table = pq.read_table(REPRO / f"{name}.parquet")
+    return [Sent(row["value"], row["key"]) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("name", ["tomb-s", "tomb-ns"])
+@pytest.mark.parametrize(
+    ("sink", "told"),
+    [
+        (f"{TO}&schemas-enable=true", {}),
+        (f"{TO}&schemas-enable=false", {}),
+        (f"{TO}&topic-prefix=other", {}),
+        (NO_TOPIC, {"route": ROUTE}),
+    ],
+)
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_job_writes_a_tombstone_to_its_row(
+    tmp_path: Path, name: str, sink: str, told: dict[str, Any], cut: bool
+) -> None:
+    job = job_of(tmp_path, "debezium", sink, **told)
+    delete, tombstone = sent(name)
+
+    out = run_job(job, tmp_path, [[delete], [tombstone]] if cut else [[delete, tombstone]])
+
+    (key, value, topic, _), (last_key, last_value, last_topic, _) = out.written[0]
+    assert (key, topic, None) == (last_key, last_topic, last_value)
+    assert None not in (key, value, topic)
+    assert {"live.t_gen": {"delete": 1}, "": {"tombstone": 1}} == out.state.totals.rows or told
+
+
+@pytest.mark.parametrize("name", ["tomb-s", "tomb-ns"])
+@pytest.mark.parametrize("schemas", [True, False])
+def test_convert_writes_a_tombstone_to_its_row(name: str, schemas: bool) -> None:
+    (split,) = splits(str(REPRO / f"{name}.parquet"))
+    options = {"schemas_enable": schemas, "topic_prefix": "other"}
+
+    found = pa.Table.from_batches(converted(split, "debezium", {}, "debezium", options))
+
+    first, last = found.filter(pa.compute.is_valid(found["key"])).to_pylist()
+    assert (first["key"], None) == (last["key"], last["value"])
+    assert (b"other.live" in first["key"]) == schemas
+
+
+@pytest.mark.parametrize("schemas", [True, False])
+def test_encode_writes_a_tombstone_to_its_row(schemas: bool) -> None:
+    batch = pq.read_table(REPRO / "tomb-s.parquet").to_batches()[0]
+    events = events_of(to_batch(decode_columns(batch, decoder("debezium"), 10**6)[0]))
+
+    keys = encode_events(Encoder("debezium", schemas_enable=schemas), events).column("key")
+
+    assert keys[0] == keys[1]
+
+
+def test_what_has_no_topic_is_counted(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "debezium", NO_TOPIC, route=ROUTE)
+
+    out = run_job(job, tmp_path, [sent("tomb-s")[1:]])
+
+    assert [[]] == out.written
+    assert {"tombstone": 1} == out.state.totals.losses
+
+
+def test_a_replay_leaves_the_last_delete_of_a_partition_as_it_is() -> None:
+    def report(delete: Deleted | None = None) -> PartitionReport:
+        return PartitionReport(PartitionState(("cdc", 0), last_delete=delete))
+
+    delete = Deleted(b"k", Event("row", "delete", "d", "t", before={"id": "1"}), "drop")
+    state = State().after(0, [report(delete)], [])
+
+    assert state.after(0, [report()], [], replayed=True).partitions[0].last_delete == delete
+    assert state.after(1, [report()], []).partitions[0].last_delete is None
