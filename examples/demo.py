@@ -59,10 +59,10 @@ NAMED = {"debezium-smt.oms.parquet": "debezium-smt:oms"}
 KINDS = {
     "rows": "row",
     "DDL": "ddl",
-    "marks": "watermark",
-    "beats": "heartbeat",
-    "tombs": "tombstone",
-    "dead": "invalid",
+    "watermarks": "watermark",
+    "heartbeats": "heartbeat",
+    "tombstones": "tombstone",
+    "rejected": "invalid",
 }
 CLOCK = r"^[0-9]+([.][0-9]+)?$"
 ORDER, PAYMENT = "1002", "5002"
@@ -96,12 +96,11 @@ class Report:
     @property
     def dead_as_expected(self) -> bool:
         """Whether the dead letters are the damaged messages and nothing else."""
-        told = ("file", "line", "code")
-        found, expected = (
-            sorted(tuple(letter[n] for n in told) for letter in letters)
-            for letters in (self.dead, self.expected_dead)
+        actual, expected = (
+            sorted((each["file"], each["line"], each["code"]) for each in dead_letters)
+            for dead_letters in (self.dead, self.expected_dead)
         )
-        return found == expected and all(letter["whole"] for letter in self.dead)
+        return actual == expected and all(each["whole"] for each in self.dead)
 
     @property
     def agrees(self) -> bool:
@@ -180,8 +179,8 @@ def fold(events: DataFrame) -> DataFrame:
 
 def read_truth(spark: SparkSession, folder: Path) -> DataFrame:
     """The tables as the writer of the feed left them, as one more file."""
-    told = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
-    rows = [(TRUTH, "shop", table, row) for table, found in told.items() for row in found]
+    tables = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
+    rows = [(TRUTH, "shop", table, row) for table, rows in tables.items() for row in rows]
     schema = "file int, database string, table string, image map<string, string>"
     return spark.createDataFrame(rows, schema)
 
@@ -348,8 +347,8 @@ def show_comparison(console: Console, report: Report) -> None:
 def verdict_text(wrong: int) -> Text:
     """How one table compares, from the number of its rows that differ."""
     if not wrong:
-        return Text("= truth", style="green")
-    return Text(f"≠ {wrong} row" + "s" * (wrong > 1), style="bold red")
+        return Text("match", style="green")
+    return Text(f"{wrong} row" + "s" * (wrong > 1) + " differ", style="bold red")
 
 
 def show_limits(console: Console, report: Report) -> None:
@@ -366,7 +365,7 @@ def show_limits(console: Console, report: Report) -> None:
         console.print(table)
     for file, spec in NAMED.items():
         if file in report.files:
-            console.print(f"   {spec} is named, and its tables: a bare row tells neither.\n")
+            console.print(f"   {spec} has to be named, with its tables: a bare row says neither.\n")
 
 
 def dialect_name(file: str) -> str:
@@ -451,13 +450,13 @@ def show_ring(console: Console, report: Report) -> None:
     if not report.hops:
         return
     title = f"6. {START} converted through every dialect, one into the next, and back"
-    table = grid("to", "messages", "what it cannot carry", title=title, numbers=("messages",))
+    table = grid("to", "messages", "lost in conversion", title=title, numbers=("messages",))
     for hop in report.hops:
         lost = ", ".join(f"{n} {code}" for code, n in sorted(hop.lost.items()))
         table.add_row(hop.to, str(hop.messages), Text(lost, style="dim"))
     console.print(table)
     verdicts = [Text(f"{t}: ") + verdict_text(n) for t, n in report.wrong_after_ring.items()]
-    console.print(Text("   After the ring, ") + Text(", ").join(verdicts) + Text("\n"))
+    console.print(Text("   After the round trip: ") + Text(", ").join(verdicts) + Text("\n"))
 
 
 def run_job(report: Report, spark: SparkSession, folder: Path) -> None:
@@ -477,7 +476,7 @@ def show_job(console: Console, report: Report) -> None:
     if report.job is None:
         return
     console.print(f"7. `headgate run`: half of {JOB_FEED}, then all of it again", style="bold")
-    names = ("since the start", "messages", "written", "repeats", "dead letters")
+    names = ("since the start", "messages", "written", "duplicates", "dead letters")
     table = grid(*names, title="", numbers=names[1:])
     for name, status in (("first run", report.job.first), ("second run", report.job.second)):
         totals = status.totals
@@ -492,23 +491,23 @@ def show_job(console: Console, report: Report) -> None:
 def show_verdict(console: Console, report: Report, seconds: float) -> None:
     """What to type next, and the last line."""
     console.print(HINTS, highlight=False, markup=False)
-    said = f"{len(report.files)} dialects, {report.messages} messages"
+    summary = f"{len(report.files)} dialects, {report.messages} messages"
     if report.agrees:
         dead = f"the {len(report.dead)} damaged messages are dead letters, with their bytes"
         console.print(
-            f"{said}: all tables agree, also after the ring and the job; {dead} ({seconds:.0f} s)",
+            f"{summary}: all tables match, also after the round trip and the job; {dead} ({seconds:.0f} s)",
             style="bold green", highlight=False,
         )  # fmt: skip
         return
     wrong = [dialect_name(f) for f, tables in report.wrong.items() if any(tables.values())]
     if wrong:
-        console.print(f"{said}: {', '.join(wrong)} disagree", style="bold red")
+        console.print(f"{summary}: {', '.join(wrong)} differ", style="bold red")
     if not report.ring_agrees:
-        console.print(f"{said}: the tables differ after the ring", style="bold red")
+        console.print(f"{summary}: the tables differ after the round trip", style="bold red")
     if not report.job_agrees:
-        console.print(f"{said}: the tables differ after the job", style="bold red")
+        console.print(f"{summary}: the tables differ after the job", style="bold red")
     if not report.dead_as_expected:
-        console.print(f"{said}: the dead letters are not those of broken.json", style="bold red")
+        console.print(f"{summary}: the dead letters are not those of broken.json", style="bold red")
 
 
 def run(start: Callable[[], SparkSession], console: Console, folder: Path = FEED) -> Report:
