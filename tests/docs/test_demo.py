@@ -57,7 +57,7 @@ def test_one_wrong_value_fails_the_demo(
     printed = capsys.readouterr().out
     assert "≠ 1 row" in printed
     assert "canal-json:canal disagree" in printed
-    assert printed.rstrip().endswith("the tables differ after the ring")
+    assert printed.rstrip().endswith("the tables differ after the round trip")
 
 
 def test_the_feed_can_be_made_again(make_feed: Any, tmp_path: Path) -> None:
