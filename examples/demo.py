@@ -494,10 +494,9 @@ def show_verdict(console: Console, report: Report, seconds: float) -> None:
     summary = f"{len(report.files)} dialects, {report.messages} messages"
     if report.agrees:
         dead = f"the {len(report.dead)} damaged messages are dead letters, with their bytes"
-        console.print(
-            f"{summary}: all tables match, also after the round trip and the job; {dead} ({seconds:.0f} s)",
-            style="bold green", highlight=False,
-        )  # fmt: skip
+        match = "all tables match, also after the round trip and the job"
+        verdict = f"{summary}: {match}; {dead} ({seconds:.0f} s)"
+        console.print(verdict, style="bold green", highlight=False)
         return
     wrong = [dialect_name(f) for f, tables in report.wrong.items() if any(tables.values())]
     if wrong:
