@@ -12,11 +12,11 @@ from pathlib import Path
 
 log = logging.getLogger("headgate")
 INTERNAL_ERROR = "internal-error"
-MOST_TOLD = 500
-"""The longest sentence that is made of another program's error."""
+MAX_REASON = 500
+"""The longest reason that is taken from another program's error."""
 _PACKAGE = Path(__file__).parents[1]
 _logged: set[tuple[str, str]] = set()
-"""Defects that this process has told of."""
+"""Defects that this process has logged."""
 
 
 class HeadgateError(Exception):
@@ -24,7 +24,7 @@ class HeadgateError(Exception):
 
 
 class UsageError(HeadgateError):
-    """The call is wrong: an unknown name, option or path. The command line exits with 2."""
+    """Usage error: an unknown name, option or path. The command line exits with 2."""
 
 
 class StorageError(HeadgateError):
@@ -32,15 +32,15 @@ class StorageError(HeadgateError):
 
 
 class SpliceError(HeadgateError):
-    """Splicing and the codecs disagree: what was spliced cannot be trusted. Exit code 1."""
+    """The fast path and the codecs disagree: its output cannot be trusted. Exit code 1."""
 
     code = "splice-mismatch"
 
     def __init__(self) -> None:
         super().__init__(
-            f"{self.code}: splicing and the codecs disagree about a message, so that what was "
-            "spliced is not to be trusted; do it again with splice=false as an option of every "
-            "target, and please report this with an example of the messages"
+            f"{self.code}: the fast path and the codecs disagree about a message, so the output of "
+            "the fast path cannot be trusted; repeat this with splice=false as an option of every "
+            "target, and please report it with an example of the messages"
         )
 
 
@@ -63,7 +63,7 @@ class DecodeError(HeadgateError):
 
 @contextmanager
 def naming(verb: str, path: str) -> Iterator[None]:
-    """Say of an error of the file system what was being done, and to which path.
+    """Add to an error of the file system what was being done, and to which path.
 
     >>> with naming("write", "out.jsonl"):
     ...     raise OSError(28, "")
@@ -73,18 +73,18 @@ def naming(verb: str, path: str) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # nobody reads any more, which is no fault of the path
+        raise  # the reader is gone, which is not the path's fault
     except OSError as error:
-        told = os.strerror(error.errno) if error.errno else str(error)
-        raise StorageError(f"cannot {verb} {path}: {told}") from None
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise StorageError(f"cannot {verb} {path}: {reason}") from None
 
 
 def internal_error(error: Exception) -> tuple[str, str]:
     """Code and sentence for an exception that no codec means to raise: a defect of Headgate.
 
-    One message must not stop a stream for ever, so that it becomes an invalid event. Each defect
-    is logged once. The exception's own text may hold values of the message, and is not told. A
-    MemoryError says nothing of the message, and is raised again: another try may succeed.
+    One message must not stop a stream forever, so it becomes an invalid event. Each defect is
+    logged once. The exception's own text may contain values of the message, so it is left out. A
+    MemoryError is not about the message, and is raised again: another attempt may succeed.
 
     >>> internal_error(KeyError("secret"))
     ('internal-error', 'KeyError in Headgate itself, at an unknown place; please report it')
@@ -92,11 +92,11 @@ def internal_error(error: Exception) -> tuple[str, str]:
     if isinstance(error, MemoryError):
         raise error
     kind, place = type(error).__name__, _place(error)
-    said = f"{kind} in Headgate itself, at {place}; please report it"
+    reason = f"{kind} in Headgate itself, at {place}; please report it"
     if (kind, place) not in _logged:
         _logged.add((kind, place))
-        log.error("%s: %s; messages that meet this are invalid", INTERNAL_ERROR, said)
-    return INTERNAL_ERROR, said
+        log.error("%s: %s; affected messages are invalid", INTERNAL_ERROR, reason)
+    return INTERNAL_ERROR, reason
 
 
 def _place(error: Exception) -> str:
@@ -121,9 +121,9 @@ def reason_of(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     java = ("Caused by: ", ": java.", ": org.")  # the first exception stands behind a colon
     causes = [line.partition(": ")[2] for line in lines if line.startswith(java)]
-    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
-    found = f"{type(error).__name__}: {told[0] if told else 'no more is known'}"
-    return (causes[-1] if causes else found)[:MOST_TOLD]
+    texts = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
+    first = f"{type(error).__name__}: {texts[0] if texts else 'no details'}"
+    return (causes[-1] if causes else first)[:MAX_REASON]
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
