@@ -31,8 +31,8 @@ MEMBERS = {
     "before": "the row before an update is not written",
     "database": "the database name is not written",
     "table": "the table name is not written",
-    "schema-name": "the schema name has no member of its own: it is written before the table name, as in "
-    "public.orders",
+    "schema-name": "the schema name has no member of its own: it is written before the table "
+    "name, as in public.orders",
     "key": "the names of the primary-key columns are not written",
     "types": "column types are not written",
     "type-details": "only the names of column types are written, without length, precision, labels "
@@ -74,7 +74,8 @@ VALUES = {
     "that its value looks like; give a schema",
     "key-unknown": "the primary key is not known; it is written as if there were none; "
     "give a schema",
-    "commit-ts-unknown": "the commit number is not known; the time of the change is written instead",
+    "commit-ts-unknown": "the commit number is not known; the time of the change is written "
+    "instead",
     "json-null": "JSON null is written as SQL NULL",
     "untyped": "a value is written as its producer encoded it (base64, days or microseconds since "
     "1970), because the column type is not known, or the value does not match it; give a "
