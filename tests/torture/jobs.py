@@ -47,8 +47,8 @@ class Job:
         return self.start("--once").wait(300)
 
     def told(self) -> str:
-        """The end of what the job and Spark have said."""
-        return self.log.read_text(errors="replace")[-100_000:]
+        """What the job and Spark have logged."""
+        return self.log.read_text(errors="replace")
 
     def progress(self) -> int:
         """The newest batch of which the job has written its state."""
