@@ -9,11 +9,13 @@ from functools import partial
 from headgate.config.job import Job, Sink, Source
 from headgate.core.errors import UsageError, shown
 from headgate.core.names import words
+from headgate.selection.filters import check_columns
 from headgate.selection.globs import as_glob, overlap
 from headgate.selection.routes import split_target
 
 Check = tuple[str, Callable[[], None]]
-"""What part of the job is to blame (`sink 0`, `route 0`, `pipeline`), and what refuses it."""
+"""What part of the job is to blame (`sink 0`, `filter 0`, `route 0`, `pipeline`), and what
+refuses it."""
 
 
 def check_job(job: Job) -> Iterator[Check]:
@@ -24,6 +26,8 @@ def check_job(job: Job) -> Iterator[Check]:
     for number, _ in routed:
         yield f"route {number}", partial(_check_route_topic, job, number)
     yield "pipeline", partial(_check_paths, job)
+    for number, filter in enumerate(job.filters):
+        yield f"filter {number}", partial(check_columns, filter, job.schema)
 
 
 def _check_sink(job: Job, number: int, sink: Sink) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from headgate.config.values import endpoint, job_name, positive_duration, read_schema
+from headgate.core.keys import Key, key, keys
+from headgate.core.scalars import duration, share
 from headgate.selection.selection import Rules
 
 
@@ -51,28 +54,75 @@ class Sink:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(Rules):
+class Pipeline:
+    """How a job runs: the keys of the section `pipeline`."""
+
+    name: str = key("the job's name", read=job_name, default_text="the file's name")
+    checkpoint: str = key(
+        "where its progress is kept: one directory per job",
+        path=True,
+        default_text="`./state/NAME`",
+    )
+    dead_letters: str = key(
+        "where messages go that could not be processed",
+        path=True,
+        default_text="`CHECKPOINT/dead-letters`",
+    )
+    trigger: float = key(
+        "time from one micro-batch to the next: `500ms`, `5s`, `2m`, `1h`", "0s", read=duration
+    )
+    heartbeat: float | None = key("time between heartbeats", None, read=positive_duration)
+    max_invalid: float | None = key(
+        "share of dead letters at which the job stops: `1%`, `0.01`",
+        None,
+        read=share,
+        default_text="no limit",
+    )
+    max_messages: int | None = key(
+        "most messages of one micro-batch from Kafka; of a directory, a file counts as 10,000, "
+        "and there is no limit by default",
+        None,
+        default_text="1,000,000",
+    )
+    remember: float = key(
+        "how long replays are recognised: by the time since they were applied, and in the "
+        "source's time",
+        "1d",
+        read=positive_duration,
+    )
+    redact: bool = key("keep dead letters without their values", False)
+    schema: str | None = key(
+        "a file of `CREATE TABLE` statements", None, path=True, read=read_schema
+    )
+    metrics: str | None = key(
+        "`HOST:PORT` of the Prometheus endpoint; a port alone is on 127.0.0.1", None, read=endpoint
+    )
+    settings: dict[str, str] = key(
+        "Spark's settings, `spark.…: value`", dict, name="spark", open=True, secret=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Rules, Pipeline):
     """A whole job, every value checked."""
 
-    name: str
-    source: Source
-    sinks: tuple[Sink, ...]
-    checkpoint: str
-    dead_letters: str
-    schema: str | None = None
-    """The text of a file of CREATE TABLE statements."""
-    trigger: float = 0.0
-    """Seconds from one batch to the next."""
-    heartbeat: float | None = None
-    max_invalid: float | None = None
-    """The largest share of messages that may be dead letters, e.g. 0.01."""
-    max_messages: int | None = None
-    """Most messages of one batch."""
-    remember: float = 86_400.0
-    """Seconds for which applied changes are remembered, by the job's clock and the source's."""
-    redact: bool = False
-    """Whether dead letters are kept without their values."""
-    metrics: str | None = None
-    """`host:port` of the Prometheus endpoint."""
-    settings: dict[str, str] = field(default_factory=dict, repr=False)
-    """Spark settings."""
+    source: Source = key(
+        "where messages come from", open=True, missing="the job has no source; add source: {uri: …}"
+    )
+    sinks: tuple[Sink, ...] = key(
+        "where messages go",
+        name="sink",
+        open=True,
+        missing="the job has no sink; add sink: {uri: …}",
+    )
+
+
+def sections() -> dict[str, Key]:
+    """The sections of a job file.
+
+    >>> sorted(sections())
+    ['ddl', 'filter', 'pipeline', 'route', 'sink', 'source', 'tables']
+    """
+    settings = keys(Pipeline)
+    found = {name: each for name, each in keys(Job).items() if name not in settings}
+    return found | {"pipeline": Key("pipeline", "pipeline", "how the job runs", Pipeline)}

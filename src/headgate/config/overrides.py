@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from headgate.config.job import sections
 from headgate.config.yaml_lines import Node
 from headgate.core.errors import UsageError, unknown_name
-
-SECTIONS = ("source", "tables", "filter", "transform", "ddl", "route", "sink", "pipeline")
-LISTS = ("sink", "filter", "transform", "route")
+from headgate.core.keys import Key, keys, spelling
 
 
 def put(mapping: Node, key: str, node: Node) -> None:
@@ -23,55 +24,68 @@ def override(root: Node, key: str, value: str) -> None:
     >>> root.value["pipeline"].value["trigger"].value
     '1s'
     """
-    top, *rest = key.split(".")
-    if top not in SECTIONS:
-        raise unknown_name("section", top, SECTIONS)
+    top, *path = key.split(".")
+    section = _section(top)
     if not isinstance(root.value, dict):
         return  # which is refused when it is read
-    node = _into(root, top, {})
-    if top in LISTS:
-        node = _item(node, rest)
-    if top in ("source", "sink"):
-        if isinstance(node.value, str):  # a URI alone
-            node.value = {"uri": Node(node.value, node.where, node.missing)}
-        rest = [".".join(rest)] if rest else []
-    elif top == "pipeline" and rest[:1] == ["spark"] and len(rest) > 1:
-        rest = ["spark", ".".join(rest[1:])]
-    if not rest or not all(rest):
-        raise UsageError(f"the key names no value; write it as in {_EXAMPLES.get(top, top)}")
-    for part in rest[:-1]:
-        node = _into(node, part, {})
+    declared = None if section.open else keys(section.names[top])
+    first = "uri" if declared is None else next(iter(declared))
+    example = f"{top}.0.{first}" if section.many else f"{top}.{first}"
+    node = _into(root, top)
+    if section.many:
+        node = _item(node, path, example)
+    if section.open and isinstance(node.value, str):  # a URI alone
+        node.value = {"uri": Node(node.value, node.where, node.missing)}
+    path = _joined(declared, path)
+    if not path or not all(path):
+        raise UsageError(f"the key names no value; write it as in {example}")
+    for part in path[:-1]:
+        node = _into(node, part)
     if not isinstance(node.value, dict):
         raise UsageError("the key leads into what is no mapping")
-    for same in [k for k in node.value if k.replace("_", "-") == rest[-1].replace("_", "-")]:
+    for same in [name for name in node.value if spelling(name, path[-1:])]:
         del node.value[same]
-    put(node, rest[-1], Node(value, f"--set {key}", forced=True))
+    put(node, path[-1], Node(value, f"--set {key}", forced=True))
 
 
-_EXAMPLES = {"sink": "sink.0.uri", "pipeline": "pipeline.trigger", "source": "source.starting"}
+def _section(name: str) -> Key:
+    """The section of a name, which may be an alias."""
+    known = {alias: key for key in sections().values() for alias in key.names}
+    if name not in known:
+        raise unknown_name("section", name, known)
+    return known[name]
 
 
-def _into(node: Node, key: str, new: dict[str, Node]) -> Node:
+def _joined(declared: Mapping[str, Key] | None, path: list[str]) -> list[str]:
+    """The path of a key, in which the names of an open mapping may have dots."""
+    if declared is None:
+        return [".".join(path)] if path else []
+    if len(path) > 1 and path[0] in declared and declared[path[0]].open:
+        return [path[0], ".".join(path[1:])]
+    return path
+
+
+def _into(node: Node, key: str) -> Node:
     """The node under a key, made if there is none."""
     if not isinstance(node.value, dict):
         raise UsageError("the key leads into what is no mapping")
     found = node.value.get(key)
     if found is None or found.missing:
-        found = Node(new, node.where)
+        found = Node({}, node.where)
         put(node, key, found)
     return found
 
 
-def _item(node: Node, rest: list[str]) -> Node:
+def _item(node: Node, path: list[str], example: str) -> Node:
     """The item of a list that a key's number names; without a number, the only one there is."""
     items = node.value if isinstance(node.value, list) else [node]
-    if not (rest and rest[0].isascii() and rest[0].isdigit()):
+    if not (path and path[0].isascii() and path[0].isdigit()):
         if len(items) > 1:
-            raise UsageError("there is more than one; say which, as in sink.0.uri")
+            raise UsageError(f"there is more than one; say which, as in {example}")
         if not items:
             items.append(Node({}, node.where))
         return items[0]
-    number = int(rest.pop(0)[:9])
+    number = int(path.pop(0)[:9])
     if number == len(items) and isinstance(node.value, list):
         node.value.append(Node({}, node.where))
     elif number == 1 and not isinstance(node.value, list):

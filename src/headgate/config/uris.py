@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from headgate.codec.decoder import decoder
-from headgate.codec.encoder import Encoder, target, topic_template
+from headgate.codec.encoder import Encoder, target
 from headgate.config.addresses import BODY, Given, masked, take_apart
 from headgate.config.job import Sink, Source
 from headgate.core.errors import UsageError, shown, unknown_name
@@ -26,12 +26,11 @@ from headgate.kafka.client_options import (
     producer,
     refuse_setting,
 )
-from headgate.selection.routes import MAX_TOPIC
+from headgate.selection.routes import MAX_TOPIC, checked_topic
 from headgate.spark.filesystem import is_remote
 
-__all__ = ["Given", "check_topic_template", "masked", "parse_sink", "parse_source"]
+__all__ = ["Given", "masked", "parse_sink", "parse_source"]
 
-_TOPIC = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _TOPIC_GLOB = re.compile(r"[A-Za-z0-9._*?-]+", re.ASCII)
 
 
@@ -240,21 +239,7 @@ def _sink_topic(path: str, params: dict[str, str]) -> None:
             raise UsageError("the topic is both in the path and in topic=; name it in one place")
         params["topic"] = path
     if "topic" in params:
-        check_topic_template(params["topic"])
-
-
-def check_topic_template(template: str) -> None:
-    """Refuse a template that cannot become a topic's name.
-
-    >>> check_topic_template("cdc.{database}.{table}")
-    """
-    topic_template(template)
-    plain = re.sub(r"\{(database|schema|table)\}|\$\d+", "x", template)
-    if not _TOPIC.fullmatch(plain) or len(plain) > MAX_TOPIC or plain in (".", ".."):
-        raise UsageError(
-            f"no topic is called {shown(template)}; at most {MAX_TOPIC} letters, digits and . _ - "
-            "are allowed, {database}, {schema} and {table} stand for the event's"
-        )
+        checked_topic(params["topic"])
 
 
 def _starting(text: str, kind: str) -> str:

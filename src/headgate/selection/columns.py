@@ -10,6 +10,7 @@ import msgspec
 from headgate.core.cache import Memo, Plans
 from headgate.core.errors import shown
 from headgate.core.event import Event, Image, Types
+from headgate.core.keys import key, not_empty
 from headgate.selection.errors import SelectionError
 from headgate.selection.globs import glob_regex
 
@@ -25,8 +26,13 @@ _TELLS_VALUES = frozenset({"sql", "query", "unnamedOld", "claimCheckLocation"})
 class Columns:
     """Which columns of a table are kept: names with `*` and `?`, in any case."""
 
-    include: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] | None = key(
+        "columns that are kept; all, without it",
+        None,
+        read=not_empty,
+        empty="no column would be left",
+    )
+    exclude: tuple[str, ...] = key("columns that are removed", (), read=not_empty)
 
     @property
     def keeps_all(self) -> bool:

@@ -49,6 +49,12 @@ def split_glob(pattern: str) -> tuple[str, str]:
     return database, table
 
 
+def table_pattern(text: str) -> str:
+    """A table pattern as it was written, refusing what is none."""
+    split_glob(text)
+    return text
+
+
 def in_schema(table: str) -> tuple[str, str] | None:
     """A pattern's table, read as schema and table; None where it names no schema.
 

@@ -7,24 +7,92 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from headgate.codec.encoder import topic_template
 from headgate.core.errors import UsageError, shown
+from headgate.core.keys import key, not_empty
 from headgate.core.names import safe, words
 from headgate.selection.errors import SelectionError
+from headgate.selection.flink import flink_regex, replace_symbol
 from headgate.selection.regexes import check_groups, groups, regex_in_schema, split_regex
 
 MAX_TOPIC = 249
+_TOPIC = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _PLACE = re.compile(r"\{(database|schema|table)\}|\$(\d+)")
 Names = tuple["str | None", "str | None", str]
 """A table's database, schema and name."""
+
+
+def checked_topic(template: str) -> str:
+    """A template of a topic's name, refusing one that cannot become a name.
+
+    >>> checked_topic("cdc.{database}.{table}")
+    'cdc.{database}.{table}'
+    """
+    topic_template(template)
+    plain = _PLACE.sub("x", template)
+    if not _TOPIC.fullmatch(plain) or len(plain) > MAX_TOPIC or plain in (".", ".."):
+        raise UsageError(
+            f"no topic is called {shown(template)}; at most {MAX_TOPIC} letters, digits and . _ - "
+            "are allowed, {database}, {schema} and {table} stand for the event's"
+        )
+    return template
 
 
 @dataclass(frozen=True)
 class Route:
     """New names for tables that match a regular expression; the first that matches counts."""
 
-    table: str
-    to: str | None = None
-    topic: str | None = None
+    table: str = key(
+        "a regular expression for the whole `database.table`. The first dot outside brackets "
+        "without `*`, `+` or `?` after it is the dot between the two. Where the source has "
+        "schemas: `database.schema.table`, `schema.table` or `database.table`, as above",
+        aliases={"source-table": flink_regex},
+        missing="the route names no table; add table: 'database.(.*)'",
+    )
+    to: str | None = key(
+        "the new `database.table` or `database.schema.table`; `$1`, `$2` … are the groups in "
+        "parentheses, `{database}`, `{schema}` and `{table}` the old names",
+        None,
+        aliases={"sink-table": str},
+    )
+    topic: str | None = key(
+        "the topic: `{database}`, `{schema}` and `{table}` are the new names, `$1` … the groups",
+        None,
+        read=checked_topic,
+    )
+
+    def __post_init__(self) -> None:
+        if self.to is None and self.topic is None:
+            raise UsageError("the route leads nowhere; add to: database.table or topic: …")
+        count = sum(map(groups, split_regex(self.table)))
+        if self.to is not None:
+            split_target(self.to)
+            check_groups(self.to, count)
+        if self.topic is not None:
+            check_groups(self.topic, count)
+
+
+@dataclass(frozen=True)
+class FlinkRoute(Route):
+    """A route in a job file, where Flink CDC's words may stand beside ours."""
+
+    replace_symbol: str | None = key(
+        "the placeholder of the table's name in `sink-table`",
+        None,
+        name="replace-symbol",
+        read=not_empty,
+    )
+    description: None = key("a comment", None)
+
+    def __post_init__(self) -> None:
+        """Nothing: what is checked is the route that it stands for."""
+
+    def as_rule(self) -> Route:
+        """The route that it stands for."""
+        if self.replace_symbol is None or (self.to is None and self.topic is None):
+            return Route(self.table, self.to, self.topic)
+        table, to = replace_symbol(self.table, self.to, self.replace_symbol)
+        return Route(table, to, self.topic)
 
 
 class Match(NamedTuple):
@@ -109,19 +177,6 @@ def split_target(template: str) -> tuple[str, ...]:
             "database.schema.table"
         )
     return names
-
-
-def check_route(route: Route) -> None:
-    """Refuse a route whose pattern or templates are wrong.
-
-    >>> check_route(Route("shop.(.*)", "lake.$1"))
-    """
-    count = sum(map(groups, split_regex(route.table)))
-    if route.to is not None:
-        split_target(route.to)
-        check_groups(route.to, count)
-    if route.topic is not None:
-        check_groups(route.topic, count)
 
 
 def filled(

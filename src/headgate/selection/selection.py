@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,12 +10,13 @@ import msgspec
 from headgate.core.cache import Memo
 from headgate.core.errors import shown
 from headgate.core.event import Event, qualified
+from headgate.core.keys import key
 from headgate.schema.ddl_names import Name
 from headgate.selection.columns import Projection
 from headgate.selection.errors import SelectionError
-from headgate.selection.filters import Filter, TableFilter
+from headgate.selection.filters import Filter, TableFilter, Transform
 from headgate.selection.globs import TableNames
-from headgate.selection.routes import Match, Names, Route, Router, topic_name
+from headgate.selection.routes import FlinkRoute, Match, Names, Route, Router, topic_name
 from headgate.selection.statements import Ddl, rename_statement
 from headgate.selection.tables import Tables, TableSelector
 
@@ -26,10 +27,14 @@ __all__ = ["Rules", "Selection", "SelectionError"]
 class Rules:
     """The rules of a selection."""
 
-    tables: Tables = field(default_factory=Tables)
-    filters: tuple[Filter, ...] = ()
-    ddl: Ddl = field(default_factory=Ddl)
-    routes: tuple[Route, ...] = ()
+    tables: Tables = key("which tables are processed", Tables)
+    filters: tuple[Filter, ...] = key(
+        "what is kept of their rows", (), name="filter", aliases={"transform": Transform}
+    )
+    ddl: Ddl = key("which DDL statements are processed", Ddl)
+    routes: tuple[Route, ...] = key(
+        "new names of tables, and their topics", (), name="route", read=FlinkRoute
+    )
 
 
 class _Decision(NamedTuple):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from headgate.core.event import Event, qualified
+from headgate.core.keys import KeyedError, key, one_of
 from headgate.schema.ddl_names import Name, renamed
 from headgate.selection.routes import Names
 
@@ -23,8 +24,20 @@ _Pair = tuple["str | None", "str | None"]
 class Ddl:
     """Which DDL statements are processed, by operation; all, where `include` is None."""
 
-    include: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] | None = key(
+        f"statements that are processed: `{' '.join(DDL_OPS)}`; `[]` is none",
+        None,
+        read=one_of("DDL operation", DDL_OPS),
+        default_text="all",
+    )
+    exclude: tuple[str, ...] = key(
+        "statements that are not", (), read=one_of("DDL operation", DDL_OPS)
+    )
+
+    def __post_init__(self) -> None:
+        for op in self.exclude:
+            if self.include is not None and op in self.include:
+                raise KeyedError("exclude", f"{op} is both included and excluded")
 
     @property
     def selects_all(self) -> bool:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.selection.globs import TableGlob, TableNames, any_true
+from headgate.core.keys import key
+from headgate.selection.globs import TableGlob, TableNames, any_true, table_pattern
 
 
 @dataclass(frozen=True)
 class Tables:
     """Which tables are processed: `database.table` with `*` and `?`."""
 
-    include: tuple[str, ...] = ("*.*",)
-    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = key(
+        "tables that are processed", ("*.*",), read=table_pattern, empty="leave it out to take all"
+    )
+    exclude: tuple[str, ...] = key(
+        "tables that are not; `exclude` wins over `include`", (), read=table_pattern
+    )
 
 
 class TableSelector:
