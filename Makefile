@@ -40,10 +40,13 @@ format: $(STAMP)  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: $(STAMP)  ## Write the tables of docs/jobs.md anew
+	$(BIN)/python -m headgate.config.docs
+
 bench: $(STAMP)  ## Measure decoding and conversion beside Spark's floor and Flink
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo test interop torture lint format bench clean
+.PHONY: help setup demo docs test interop torture lint format bench clean

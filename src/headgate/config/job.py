@@ -57,7 +57,7 @@ class Sink:
 class Pipeline:
     """How a job runs: the keys of the section `pipeline`."""
 
-    name: str = key("the job's name", read=job_name, default_text="the file's name")
+    name: str = key("the job's name", read=job_name, default_text="the name of the file")
     checkpoint: str = key(
         "where its progress is kept: one directory per job",
         path=True,
@@ -79,10 +79,9 @@ class Pipeline:
         default_text="no limit",
     )
     max_messages: int | None = key(
-        "most messages of one micro-batch from Kafka; of a directory, a file counts as 10,000, "
-        "and there is no limit by default",
+        "most messages of one micro-batch; a file of a directory counts as 10,000",
         None,
-        default_text="1,000,000",
+        default_text="1,000,000 from Kafka, no limit from a directory",
     )
     remember: float = key(
         "how long replays are recognised: by the time since they were applied, and in the "
@@ -120,9 +119,9 @@ class Job(Rules, Pipeline):
 def sections() -> dict[str, Key]:
     """The sections of a job file.
 
-    >>> sorted(sections())
-    ['ddl', 'filter', 'pipeline', 'route', 'sink', 'source', 'tables']
+    >>> list(sections())
+    ['source', 'tables', 'filter', 'ddl', 'route', 'sink', 'pipeline']
     """
-    settings = keys(Pipeline)
-    found = {name: each for name, each in keys(Job).items() if name not in settings}
+    declared = keys(Job)
+    found = {name: declared[name] for name in ("source", *keys(Rules), "sink")}
     return found | {"pipeline": Key("pipeline", "pipeline", "how the job runs", Pipeline)}

@@ -27,9 +27,10 @@ class Columns:
     """Which columns of a table are kept: names with `*` and `?`, in any case."""
 
     include: tuple[str, ...] | None = key(
-        "columns that are kept; all, without it",
+        "columns that are kept",
         None,
         read=not_empty,
+        default_text="all",
         empty="no column would be left",
     )
     exclude: tuple[str, ...] = key("columns that are removed", (), read=not_empty)

@@ -27,11 +27,11 @@ __all__ = ["Rules", "Selection", "SelectionError"]
 class Rules:
     """The rules of a selection."""
 
-    tables: Tables = key("which tables are processed", Tables)
+    tables: Tables = key("which tables are processed", Tables, default_text="all")
     filters: tuple[Filter, ...] = key(
         "what is kept of their rows", (), name="filter", aliases={"transform": Transform}
     )
-    ddl: Ddl = key("which DDL statements are processed", Ddl)
+    ddl: Ddl = key("which DDL statements are processed", Ddl, default_text="all")
     routes: tuple[Route, ...] = key(
         "new names of tables, and their topics", (), name="route", read=FlinkRoute
     )

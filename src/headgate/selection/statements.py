@@ -31,7 +31,7 @@ class Ddl:
         default_text="all",
     )
     exclude: tuple[str, ...] = key(
-        "statements that are not", (), read=one_of("DDL operation", DDL_OPS)
+        "statements that are skipped", (), read=one_of("DDL operation", DDL_OPS)
     )
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ class Tables:
         "tables that are processed", ("*.*",), read=table_pattern, empty="leave it out to take all"
     )
     exclude: tuple[str, ...] = key(
-        "tables that are not; `exclude` wins over `include`", (), read=table_pattern
+        "tables that are skipped, even if they are included", (), read=table_pattern
     )
 
 
