@@ -30,16 +30,15 @@ from headgate.core.mysql_types import MySqlType, parse_type
 from headgate.core.names import NAME, safe, words
 from headgate.core.options import EncodeOptions, build, names
 from headgate.core.values import LAST_TIME, YEAR_ONE
-from headgate.formats import MODULES, load, split
+from headgate.formats import extra_members, load, split, traits_of
 from headgate.formats._ticdc.keys import halves
-from headgate.formats.base import Encoding, Packer
+from headgate.formats.base import Encoding, Packer, TypeNames
 from headgate.formats.debezium.source import key_members
-from headgate.formats.encoding import is_numbered
 
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
 """What is not lost where a schema tells it."""
-BY_NAME = ("bare-values", "incomplete")
-"""What the names in an event's `extra` tell to be lost."""
+BY_NAME = ("bare-values", "extra")
+"""What is known to be lost by the names in an event's `extra`, as "incomplete" is."""
 
 
 class Encoded(msgspec.Struct, gc=False):
@@ -57,8 +56,8 @@ class Outlook(NamedTuple):
     """Whether it is of the format to be written."""
     same: bool
     """Whether it is of that dialect too."""
-    oms: bool
-    """Whether its types have OMS's names, which are to become MySQL's."""
+    to_mysql: Callable[[Types | None], Types | None] | None
+    """What makes MySQL's types of a vendor's own names, if they have those."""
     numbered: bool
     """Whether its ENUM and SET are numbers, and labels are wanted."""
     lost: list[str]
@@ -88,10 +87,9 @@ class Encoder:
         told = build(self.encoding.options, options)
         carried = self.encoding.carries(dialect, told)
         self.carried = carried
-        self.checks = checks(carried | {"extra", *BY_NAME})
+        self.checks = checks(carried | {*BY_NAME})
         self.places = {c.removeprefix(PLACE) for c in carried if c.startswith(PLACE)}
-        connect = self.name in ("debezium", "debezium-smt")
-        self.has_placeholder = connect and "incomplete" in carried
+        self.has_placeholder = self.encoding.has_placeholder and "incomplete" in carried
         """Whether the format has a word for a value that the source's log did not hold."""
         self.encode = self.encoding.encoder(dialect, told)
         self.strict = told.strict
@@ -103,9 +101,14 @@ class Encoder:
         self.topic: str | None = None
         """Where the next event goes, if that is not the option's to say."""
         self.outlooks = Memo(self.outlook)
-        self.from_oms = Plans(from_oms)
         self.names_only = "types" in carried and "type-details" not in carried
-        self.has_details = Plans(details_finder(carried, (self.name, dialect) in OMS_TYPES))
+        self.mysql_types: Memo[TypeNames, Plans[Types | None]] = Memo(
+            lambda type_names: Plans(type_names.to_mysql)
+        )
+        type_names = traits_of(self.name, dialect).type_names
+        self.has_details = Plans(
+            details_finder(carried, type_names.tells_sign if type_names else frozenset())
+        )
         self.labels = NUMBERS not in carried
         self.flat = "schema-name" not in carried
         self.unlabelled = Plans(unlabelled_columns)
@@ -156,16 +159,16 @@ class Encoder:
     def encoded(self, event: Event, untyped: Sequence[str] | None) -> Encoded:
         """Encode one event."""
         types = event.types
-        own, same, oms, numbered, unplaced, encoded = self.outlooks[
+        own, same, to_mysql, numbered, unplaced, encoded = self.outlooks[
             event.format,
             event.dialect,
             types is not None,
             tuple(event.position or ()),
             tuple(event.extra or ()),
         ]
-        if oms and types is not None:
-            event = msgspec.structs.replace(event, types=self.from_oms(types))
-            types = event.types
+        if to_mysql is not None and types is not None:
+            types = to_mysql(types)
+            event = msgspec.structs.replace(event, types=types)
         kind = "row" if event.kind == "row" and event.op != "truncate" else kind_of(event)
         lost: list[str] = []
         if kind == "invalid":
@@ -233,24 +236,20 @@ class Encoder:
         same = own and dialect in (None, self.dialect)
         like = Event("row", format=format, dialect=dialect, types={} if typed else None)
         like.extra = dict.fromkeys(extra, "")
-        lost = [c for c in BY_NAME if c not in self.carried and PRESENT[c](like)]
+        traits, target = traits_of(format, dialect), traits_of(self.name, self.dialect)
+        lost = []
+        if "bare-values" not in self.carried and PRESENT["bare-values"](like):
+            lost.append("bare-values")
+        if "incomplete" not in self.carried and not extra_members().partial.isdisjoint(extra):
+            lost.append("incomplete")
         # The number of a row within its message is no place in the source's log.
-        if any(n not in self.places and (n != "row" or format == "debezium") for n in position):
+        if any(n not in self.places and (n != "row" or traits.row_in_log) for n in position):
             lost.append("position")
         if not same and PRESENT["extra"](like):
             lost.append("extra")
-        oms = not same and (format, dialect) in OMS_TYPES
-        encoded = encodings(format, dialect) not in (None, encodings(self.name, self.dialect))
-        return Outlook(own, same, oms, self.labels and is_numbered(like), lost, encoded)
-
-
-def encodings(format: str | None, dialect: str | None) -> str | None:
-    """Whose encodings values come in that only types tell; None where values are what they are.
-
-    >>> encodings("debezium", "oms"), encodings("maxwell", "maxwell")
-    ('oms', None)
-    """
-    return load(format).encodings.get(dialect or "") if format in MODULES else None
+        to_mysql = None if same or not traits.type_names else self.mysql_types[traits.type_names]
+        encoded = traits.value_encoding not in (None, target.value_encoding)
+        return Outlook(own, same, to_mysql, self.labels and traits.enum_as_number, lost, encoded)
 
 
 def lacks_types(event: Event) -> bool:
@@ -307,8 +306,8 @@ def malformed(event: Event, own: bool) -> str | None:
     before, after = bool(event.before), bool(event.after)
     if (event.op, before, after) in IMAGES:
         return None
-    keyed = event.format == "debezium" or (event.format == "canal-json" and event.before == {})
-    if event.op == "delete" and not after and own and keyed:
+    empty = traits_of(event.format, event.dialect).empty_deletes
+    if event.op == "delete" and not after and own and event.before in empty:
         return None
     if event.op not in ("insert", "snapshot", "update", "delete", "truncate"):
         return f"no row has the operation {shown(event.op)}"
@@ -499,44 +498,27 @@ def truncation(event: Event) -> Event:
     return msgspec.structs.replace(event, kind="ddl", op="truncate", ddl=statement)
 
 
-def details_finder(carried: frozenset[str], oms: bool) -> Callable[[Types | None], bool]:
+def details_finder(
+    carried: frozenset[str], tells_sign: frozenset[str]
+) -> Callable[[Types | None], bool]:
     """What says whether a type map tells more than is written by who writes the types' names.
+
+    `tells_sign` has the types whose written name tells whether they are signed.
 
     >>> from headgate.core.event import ColumnType
     >>> types = {"id": ColumnType("int unsigned")}
-    >>> [details_finder(frozenset(carried), False)(types) for carried in ([], [SIGN])]
+    >>> [details_finder(frozenset(carried), frozenset())(types) for carried in ([], [SIGN])]
     [True, False]
     """
 
     def has_sign(type_: MySqlType) -> bool:
-        # OMS's BIGINT is unsigned, and INT64 its other.
-        return type_.unsigned and SIGN not in carried and not (oms and type_.base == "bigint")
+        return type_.unsigned and SIGN not in carried and type_.base not in tells_sign
 
     def has_details(types: Types | None) -> bool:
         parsed = [parse_type(told.mysql) for told in (types or {}).values()]
         return any(t.length is not None or t.labels or has_sign(t) for t in parsed)
 
     return has_details
-
-
-OMS_TYPES = {("canal-json", "oms"), ("dataworks", "v2.0"), ("oms-default", "extend-column-type")}
-"""Formats and dialects whose types have OMS's names."""
-
-
-def from_oms(types: Types | None) -> Types | None:
-    """MySQL's types for OMS's names: its INT64 is BIGINT, and its BIGINT is unsigned.
-
-    >>> from headgate.core.event import ColumnType
-    >>> from_oms({"id": ColumnType("INT64"), "n": ColumnType("BIGINT")})["n"].mysql
-    'bigint unsigned'
-    """
-    names = {"int64": "bigint", "bigint": "bigint unsigned"}
-    return types and {
-        # What has flags is a schema's, and MySQL's already.
-        name: told if told.flags is not None or told.mysql is None
-        else told._replace(mysql=names.get(told.mysql.lower(), told.mysql.lower()))
-        for name, told in types.items()
-    }  # fmt: skip
 
 
 def unlabelled_columns(types: Types | None) -> list[tuple[str, bool]]:

@@ -8,6 +8,7 @@ import msgspec
 
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event, Image
+from headgate.formats import load, traits_of
 
 DATABASE, TABLE = "shop", "specimen"
 TOPIC = f"prefix.{DATABASE}.{TABLE}"
@@ -60,8 +61,10 @@ EVENT_TIME = (COMMIT_TS >> 18) * 1_000
 EMIT_TIME = EVENT_TIME + 5_123_456
 
 
-HAS_SCHEMAS = {("debezium", "debezium"), ("debezium-smt", "debezium"), ("dataworks", "v2.0")}
-"""Formats and dialects whose tables can be in schemas."""
+def carried_at_most(format: str, dialect: str) -> frozenset[str]:
+    """What a format carries with the options by which its producer writes most."""
+    encoding = load(format).encoding
+    return encoding.carries(dialect, encoding.options(**encoding.fullest.get(dialect, {})))
 
 
 @lru_cache(maxsize=64)
@@ -70,6 +73,7 @@ def specimens(format: str, dialect: str) -> tuple[Event, ...]:
 
     The format matters to the few things that only events of one's own format can have.
     """
+    traits = traits_of(format, dialect)
     table = Schemas(SCHEMA).table(DATABASE, TABLE)
     types = None if table is None else table.types
     rows = [
@@ -83,10 +87,10 @@ def specimens(format: str, dialect: str) -> tuple[Event, ...]:
         Event("row", "update", before=ROW | {"id": "8"}, after=ROW),
         Event("row", "delete", before=ROW),
     ]
-    if dialect in ("ticdc", "classic", "new"):
-        incomplete = Event("row", "insert", after=ROW, format=format, dialect=dialect)
-        incomplete.extra = {"onlyHandleKey": "true"}
-        rows.append(incomplete)
+    if traits.sample_extra:
+        own = Event("row", "insert", after=ROW, format=format, dialect=dialect)
+        own.extra = dict(traits.sample_extra)
+        rows.append(own)
     others = [
         Event("row", "truncate"),
         Event("ddl", "alter", ddl=f"ALTER TABLE {TABLE} COMMENT 'x'"),
@@ -97,7 +101,7 @@ def specimens(format: str, dialect: str) -> tuple[Event, ...]:
         Event("marker", "begin"),
         Event("marker", "snapshot_begin"),
     ]
-    if format.startswith("debezium"):
+    if traits.tombstones:
         others.append(Event("tombstone", format=format, dialect=dialect))
     for event in rows:
         event.key, event.types = ("id",), types
@@ -105,6 +109,6 @@ def specimens(format: str, dialect: str) -> tuple[Event, ...]:
         event.database, event.table, event.position = DATABASE, TABLE, POSITION
         event.commit_ts, event.event_time, event.emit_time = COMMIT_TS, EVENT_TIME, EMIT_TIME
     precise = msgspec.structs.replace(rows[0], event_time=EVENT_TIME + 1)
-    if (format, dialect) in HAS_SCHEMAS:
+    if "schema-name" in carried_at_most(format, dialect):
         others.append(msgspec.structs.replace(rows[0], schema="public"))
     return (*rows, precise, *others)

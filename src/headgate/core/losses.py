@@ -133,9 +133,6 @@ def kind_of(event: Event) -> str:
 
 HINTS = frozenset({"numbers", "booleans", "nested"})
 """Members of `extra` that record how values were sent, a weak form of their types."""
-INCOMPLETE = frozenset(
-    {"onlyHandleKey", "claimCheckLocation", "partial", "unavailable", "partial_json"}
-)
 
 PRESENT: dict[str, Callable[[Event], object]] = {
     "snapshot": lambda e: e.op == "snapshot",
@@ -157,7 +154,6 @@ PRESENT: dict[str, Callable[[Event], object]] = {
         e.types is None and e.extra is not None and not HINTS.isdisjoint(e.extra)
     ),
     "extra": lambda e: e.extra is not None and not HINTS.issuperset(e.extra),
-    "incomplete": lambda e: e.extra is not None and not INCOMPLETE.isdisjoint(e.extra),
 }
 """Whether an event has what a target may lack; encoders find the other losses themselves."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
 from headgate.core.errors import unknown_name
 from headgate.core.options import build, names, spelled
-from headgate.formats.base import Format
+from headgate.formats.base import ExtraMembers, Format, Traits
 
 MODULES = {
     "canal-json": "canal_json",
@@ -55,6 +56,31 @@ def split(spec: str) -> tuple[str, str | None]:
     if dialect not in known:
         raise unknown_name(f"dialect of {name}", dialect, known)
     return name, dialect
+
+
+@lru_cache(maxsize=256)
+def traits_of(format: str | None, dialect: str | None = None) -> Traits:
+    """What is to be known of events of a format and dialect; of unknown ones, nothing special.
+
+    >>> traits_of("maxwell", "ticdc").enum_as_number, traits_of(None).enum_as_number
+    (True, False)
+    """
+    if format not in MODULES:
+        return Traits()
+    known = load(format)
+    return known.dialect_traits.get(dialect or "", known.traits)
+
+
+@cache
+def extra_members() -> ExtraMembers:
+    """The members of `extra` that have such a meaning in any format.
+
+    >>> "unavailable" in extra_members().partial
+    True
+    """
+    formats = [load(name) for name in MODULES]
+    traits = [t.extra for f in formats for t in (f.traits, *f.dialect_traits.values())]
+    return ExtraMembers(*(frozenset().union(*sets) for sets in zip(*traits)))
 
 
 def share(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Raw
 
-from headgate.core.event import Event, Record
+from headgate.core.event import Event, Image, Record, Types
 from headgate.core.options import CommonOptions, EncodeOptions
 
 Decode = Callable[["bytes | None", "bytes | None", "str | None"], list[Event]]
@@ -54,6 +54,57 @@ class Packer(Protocol):
         """The records as one."""
 
 
+Place = tuple[str, ...]
+"""Where a change stands in the log of its source."""
+
+
+class TypeNames(NamedTuple):
+    """A vendor's own names for MySQL's types."""
+
+    to_mysql: Callable[[Types | None], Types | None]
+    tells_sign: frozenset[str]
+    """MySQL's types that have one name if they are signed and another if they are not."""
+
+
+class ExtraMembers(NamedTuple):
+    """Members of `extra` that somebody else than the format itself has to know."""
+
+    columns: frozenset[str] = frozenset()
+    """Lists of columns, or objects by column, as JSON."""
+    values: frozenset[str] = frozenset()
+    """What holds values of columns, or leads to them."""
+    partial: frozenset[str] = frozenset()
+    """What says that a row is incomplete."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What is to be known of the events of a format, or of one of its dialects."""
+
+    place: Callable[[Event], Place | None] | None = None
+    """A change's place in the source's log, by which a repeat is recognised; None where it has no
+    place of its own."""
+    row_in_log: bool = False
+    """Whether `row` in an event's position numbers rows of the source's log, not of a message."""
+    enum_as_number: bool = False
+    """Whether ENUM and SET come as numbers in place of labels."""
+    type_names: TypeNames | None = None
+    """Where types have names of the vendor's own."""
+    value_encoding: str | None = None
+    """Whose encoding values are in that only a column's type reveals; None where there is none."""
+    empty_deletes: tuple[Image | None, ...] = ()
+    """The before images without a column that a delete may have."""
+    tombstones: bool = False
+    """Whether a message without a value has a meaning: the row of its key is gone."""
+    tombstone_by_row: bool = False
+    """Whether the row before a tombstone decides if that tombstone is written."""
+    producer_member: str | None = None
+    """The member of `extra` that names the program which wrote the message."""
+    extra: ExtraMembers = field(default_factory=ExtraMembers)
+    sample_extra: Mapping[str, str] = field(default_factory=dict)
+    """What a row's `extra` has of its own by which losses are found out (codec/loss_samples.py)."""
+
+
 @dataclass(frozen=True)
 class Encoding:
     """How a format is written: its options, its encoder, and what it can carry."""
@@ -68,6 +119,8 @@ class Encoding:
     """Makes, from the options, what joins the messages of several rows into one."""
     binary: bool = False
     """Whether a message cannot be a line of text."""
+    has_placeholder: bool = False
+    """Whether it has a word for a value that the source's log did not hold."""
     fullest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By dialect: options with which a producer writes more than with the default ones."""
 
@@ -94,8 +147,9 @@ class Format:
     """A map of texts that a producer may write in another order each time (splice)."""
     reads_key: bool = True
     """Whether decoding looks at a message's key."""
-    encodings: Mapping[str, str] = field(default_factory=dict)
-    """By dialect: whose encodings its values come in that nothing but a column's type tells."""
+    traits: Traits = Traits()
+    dialect_traits: Mapping[str, Traits] = field(default_factory=dict)
+    """The traits of dialects that have other ones."""
     definitions: Callable[[Event], str] | None = None
     """What DDL's message tells of tables beside the statement, as CREATE TABLE statements."""
     column_reader: Callable[[Producer, Any], ReadColumn] | None = None

@@ -15,6 +15,7 @@ from headgate.core.cache import Memo
 from headgate.core.cache import Plans as Plans
 from headgate.core.event import Event, Image
 from headgate.core.losses import Lossy
+from headgate.formats import traits_of
 
 Write = Callable[[str], Any]
 """From canonical text to the JSON value that stands for it; raises Lossy where it cannot."""
@@ -218,16 +219,13 @@ def set_mask(labels: Sequence[str], numbered: bool) -> Write:
     return write
 
 
-NUMBERED = {("canal-json", "canal"), ("canal-json", "ticdc"), ("maxwell", "ticdc")}
-
-
 def is_numbered(event: Event) -> bool:
     """Whether the event's producer sends ENUM and SET as numbers.
 
     >>> [is_numbered(Event("row", format=name)) for name in ("open-protocol", "maxwell")]
     [True, False]
     """
-    return event.format == "open-protocol" or (event.format, event.dialect) in NUMBERED
+    return traits_of(event.format, event.dialect).enum_as_number
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

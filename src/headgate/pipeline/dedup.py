@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
 
 from headgate.core.event import Event, qualified
+from headgate.formats import traits_of
 
-Place = tuple[str, ...]
 Order = tuple[str, tuple[int, ...]]
 """A kind of order and a place in it; only places of one kind compare."""
 
@@ -29,7 +28,7 @@ def identity(event: Event) -> bytes | None:
     >>> len(identity(first)), identity(Event("row", "insert", "d", "t", after={"id": "1"}))
     (16, None)
     """
-    find = PLACES.get(event.format or "")
+    find = traits_of(event.format, event.dialect).place
     place = None if find is None else find(event)
     if place is None:
         return None
@@ -68,65 +67,6 @@ def _key_values(event: Event) -> list[str | None] | None:
         return None
     images = (event.before, event.after)
     return [image.get(name) for image in images if image for name in event.key]
-
-
-def _commit(event: Event) -> Place | None:
-    """TiCDC: one change per row and commit, so the commit and the key make a place."""
-    if event.commit_ts is None or (event.kind == "row" and not event.key):
-        return None
-    return (str(event.commit_ts),)
-
-
-def _sequence(event: Event) -> Place | None:
-    """OMS: a sequence number, and the change itself, should two of a row ever share a number."""
-    place = _commit(event)
-    if place is None or event.kind != "row":
-        return place
-    return (*place, _packed((event.before, event.after)).hex())
-
-
-def _canal_commit(event: Event) -> Place | None:
-    return _commit(event) if event.dialect == "ticdc" else None
-
-
-def _binlog(event: Event) -> Place | None:
-    """Debezium: the event in the binlog, and the row in the event. A snapshot is at one place."""
-    if event.commit_ts is not None:
-        return _commit(event)  # TiCDC's
-    position = event.position or {}
-    if "file" not in position or "pos" not in position:
-        return None
-    if event.op == "snapshot" and not event.key:
-        return None
-    if event.kind == "row" and event.op != "snapshot" and "row" not in position:
-        return None
-    return tuple(position.get(name, "") for name in ("server_id", "file", "pos", "row"))
-
-
-def _transaction(event: Event) -> Place | None:
-    """Maxwell: the transaction and the row in it; the last row of one has no number."""
-    if event.dialect == "ticdc":
-        return _commit(event)
-    position = event.position or {}
-    if "xid" not in position or event.event_time is None:
-        return None
-    if event.dialect == "oms":
-        return None
-    last = "xoffset" not in position
-    if last and (event.extra or {}).get("commit") != "true":
-        return None
-    return (position["xid"], position.get("xoffset", "last"), str(event.event_time))
-
-
-PLACES: dict[str, Callable[[Event], Place | None]] = {
-    "canal-json": _canal_commit,
-    "open-protocol": _commit,
-    "oms-default": _sequence,
-    "debezium": _binlog,
-    "debezium-smt": _binlog,
-    "maxwell": _transaction,
-}
-"""By format: a change's place in the source's log; a format that has none is not here."""
 
 
 def order(event: Event) -> Order | None:

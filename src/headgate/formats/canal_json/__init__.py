@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from headgate.formats.base import Format
+from dataclasses import replace
+
+from headgate.formats._oms.type_names import TYPE_NAMES
+from headgate.formats.base import ExtraMembers, Format, Traits
 from headgate.formats.canal_json.decode import Options, column_reader, make_decoder, recognises
 from headgate.formats.canal_json.encode import ENCODING
+from headgate.formats.places import commit_place
+
+TRAITS = Traits(
+    empty_deletes=({},),
+    extra=ExtraMembers(
+        columns=frozenset({"partial_json"}),
+        values=frozenset({"sql", "claimCheckLocation"}),
+        partial=frozenset({"onlyHandleKey", "claimCheckLocation", "partial_json"}),
+    ),
+)
 
 FORMAT = Format(
     name="canal-json",
@@ -21,6 +34,17 @@ FORMAT = Format(
     kinds="rows, DDL, statements, watermarks, heartbeats, XA markers",
     encoding=ENCODING,
     varying=("data", "old", "es", "ts", "id", "gtid", "_tidb.commitTs"),
+    traits=TRAITS,
+    dialect_traits={
+        "canal": replace(TRAITS, enum_as_number=True),
+        "ticdc": replace(
+            TRAITS,
+            enum_as_number=True,
+            place=commit_place,
+            sample_extra={"onlyHandleKey": "true"},
+        ),
+        "oms": replace(TRAITS, type_names=TYPE_NAMES),
+    },
     column_reader=column_reader,
     unordered="mysqlType",
     reads_key=False,

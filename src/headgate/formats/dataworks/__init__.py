@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from headgate.core.options import CommonOptions
 from headgate.formats._oms.decode_values import column_reader
-from headgate.formats.base import Format
+from headgate.formats._oms.type_names import TYPE_NAMES
+from headgate.formats.base import Format, Traits
 from headgate.formats.dataworks.decode import make_decoder, recognises
 from headgate.formats.dataworks.encode import ENCODING
 
@@ -17,5 +18,6 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, transaction markers, heartbeats",
     encoding=ENCODING,
+    dialect_traits={"v2.0": Traits(type_names=TYPE_NAMES)},
     column_reader=column_reader,
 )

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headgate.formats._connect.decode_values import column_reader
-from headgate.formats.base import Format
+from headgate.formats.base import ExtraMembers, Format, Traits
 from headgate.formats.debezium.auxiliary import definitions
 from headgate.formats.debezium.decode import Options, make_decoder, recognises
 from headgate.formats.debezium.encode import ENCODING
+from headgate.formats.places import binlog_place
+
+TRAITS = Traits(
+    place=binlog_place,
+    producer_member="connector",
+    tombstones=True,
+    extra=ExtraMembers(
+        columns=frozenset({"unavailable"}),
+        values=frozenset({"query"}),
+        partial=frozenset({"unavailable"}),
+    ),
+    empty_deletes=(None, {}),
+    row_in_log=True,
+)
+DEBEZIUM = replace(TRAITS, value_encoding="debezium")
+OMS = replace(TRAITS, value_encoding="oms")
 
 FORMAT = Format(
     name="debezium",
@@ -22,7 +40,8 @@ FORMAT = Format(
     kinds="rows, truncations, DDL, watermarks, heartbeats, transaction and snapshot markers, "
     "tombstones",
     encoding=ENCODING,
-    encodings={"debezium": "debezium", "oms": "oms", "oms-flatten": "oms"},
+    traits=TRAITS,
+    dialect_traits={"debezium": DEBEZIUM, "oms": OMS, "oms-flatten": OMS},
     unspliced=frozenset({"unavailable_value_placeholder"}),
     varying=(
         *("before", "after", "ts_ms", "ts_us", "ts_ns"),

@@ -787,5 +787,6 @@ ENCODING = Encoding(
     make_encoder,
     carries,
     producer="kafka",
+    has_placeholder=True,
     fullest={"debezium": {"column_propagate_source_type": True}},
 )

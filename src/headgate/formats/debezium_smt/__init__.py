@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headgate.formats._connect.decode_values import column_reader
-from headgate.formats.base import Format
+from headgate.formats.base import ExtraMembers, Format, Traits
 from headgate.formats.debezium_smt.decode import Options, make_decoder, recognises
 from headgate.formats.debezium_smt.encode import ENCODING
+from headgate.formats.places import binlog_place
+
+TRAITS = Traits(
+    place=binlog_place,
+    producer_member="connector",
+    tombstones=True,
+    extra=ExtraMembers(
+        columns=frozenset({"unavailable"}),
+        values=frozenset({"query"}),
+        partial=frozenset({"unavailable"}),
+    ),
+    tombstone_by_row=True,
+)
+DEBEZIUM = replace(TRAITS, value_encoding="debezium")
+OMS = replace(TRAITS, value_encoding="oms")
 
 FORMAT = Format(
     name="debezium-smt",
@@ -19,6 +36,7 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, tombstones, and what the transform lets pass",
     encoding=ENCODING,
-    encodings={"debezium": "debezium", "oms": "oms"},
+    traits=TRAITS,
+    dialect_traits={"debezium": DEBEZIUM, "oms": OMS},
     column_reader=column_reader,
 )

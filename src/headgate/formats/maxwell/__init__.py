@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from headgate.formats.base import Format
+from dataclasses import replace
+
+from headgate.formats.base import ExtraMembers, Format, Traits
 from headgate.formats.maxwell.decode import Options, make_decoder, recognises
 from headgate.formats.maxwell.decode_values import column_reader
 from headgate.formats.maxwell.encode import ENCODING
+from headgate.formats.maxwell.places import transaction_place
+from headgate.formats.places import commit_place
+
+TRAITS = Traits(
+    extra=ExtraMembers(values=frozenset({"query"}), partial=frozenset({"partial"})),
+)
 
 FORMAT = Format(
     name="maxwell",
@@ -21,5 +29,10 @@ FORMAT = Format(
     kinds="rows, DDL, heartbeats, bootstrap markers",
     encoding=ENCODING,
     varying=("data", "old", "ts", "xid", "xoffset", "position", "gtid", "thread_id"),
+    traits=replace(TRAITS, place=transaction_place),
+    dialect_traits={
+        "oms": TRAITS,
+        "ticdc": replace(TRAITS, place=commit_place, enum_as_number=True),
+    },
     column_reader=column_reader,
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from headgate.core.options import CommonOptions
 from headgate.formats._oms.decode_values import column_reader
-from headgate.formats.base import Format
+from headgate.formats._oms.type_names import TYPE_NAMES
+from headgate.formats.base import Format, Traits
 from headgate.formats.oms_default.decode import make_decoder, recognises
 from headgate.formats.oms_default.encode import ENCODING
+from headgate.formats.oms_default.places import sequence_place
 
 FORMAT = Format(
     name="oms-default",
@@ -20,5 +22,9 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, heartbeats",
     encoding=ENCODING,
+    traits=Traits(place=sequence_place),
+    dialect_traits={
+        "extend-column-type": Traits(place=sequence_place, type_names=TYPE_NAMES),
+    },
     column_reader=column_reader,
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from headgate.formats.base import Format
+from headgate.formats.base import ExtraMembers, Format, Traits
 from headgate.formats.open_protocol.decode import Options, make_decoder, recognises
 from headgate.formats.open_protocol.encode import ENCODING
+from headgate.formats.places import commit_place
 
 FORMAT = Format(
     name="open-protocol",
@@ -18,4 +19,14 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, resolved timestamps",
     encoding=ENCODING,
+    traits=Traits(
+        place=commit_place,
+        enum_as_number=True,
+        extra=ExtraMembers(
+            columns=frozenset({"h", "t", "base64"}),
+            values=frozenset({"unnamedOld", "claimCheckLocation"}),
+            partial=frozenset({"onlyHandleKey", "claimCheckLocation"}),
+        ),
+        sample_extra={"onlyHandleKey": "true"},
+    ),
 )

@@ -13,8 +13,9 @@ import pyarrow as pa
 from headgate.core.cache import Memo
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record
-from headgate.core.losses import INCOMPLETE, NUMBERS, SIGN
+from headgate.core.losses import NUMBERS, SIGN
 from headgate.core.options import EncodeOptions, option
+from headgate.formats import extra_members
 from headgate.formats._ticdc.ddl_codes import ddl_code
 from headgate.formats._ticdc.keys import changes_key, halves
 from headgate.formats.base import Encode, Encoding
@@ -210,7 +211,7 @@ def told_of(event: Event, lost: list[str]) -> tuple[dict[str, str], bool, str]:
     if event.format != "open-protocol":
         # A claim check's file is of its own format: the location is of no use in another.
         cut_down = not CUT_DOWN.isdisjoint(extra)
-        if not cut_down and not INCOMPLETE.isdisjoint(extra):
+        if not cut_down and not extra_members().partial.isdisjoint(extra):
             lost.append("incomplete")
         return {}, cut_down, ""
     numbers = {name: extra[name] for name in ("rid", "ptn") if is_int64(extra.get(name))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.core.options import CommonOptions
 from headgate.formats._oms.decode_values import column_reader
-from headgate.formats.base import Format
+from headgate.formats.base import ExtraMembers, Format, Traits
 from headgate.formats.shareplex.decode import make_decoder, recognises
 from headgate.formats.shareplex.encode import ENCODING
 
@@ -17,5 +17,6 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, heartbeats",
     encoding=ENCODING,
+    traits=Traits(extra=ExtraMembers(partial=frozenset({"partial"}))),
     column_reader=column_reader,
 )
