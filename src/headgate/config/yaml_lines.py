@@ -45,7 +45,8 @@ def read_yaml(data: bytes, name: str) -> Node:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{name}:{line}: the file is not UTF-8; save it as UTF-8") from None
     try:
-        return _document(yaml.parse(text, Loader=yaml.SafeLoader), name)
+        _check(yaml.parse(text, Loader=yaml.SafeLoader), name)
+        document = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
@@ -53,71 +54,54 @@ def read_yaml(data: bytes, name: str) -> Node:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise UsageError(f"{name}:{line}: a control character; write it as text") from None
+    return Node("", f"{name}:1", missing=True) if document is None else _node(document, name)
 
 
-def _document(events: Iterator[Any], name: str) -> Node:
-    """Build the tree of the one document there may be."""
-    root: Node | None = None
-    stack: list[Node] = []
-    pending: list[tuple[str, str] | None] = []  # of each mapping on the stack, the key just read
-    count = 0
+def _check(events: Iterator[Any], name: str) -> None:
+    """Refuse what makes one place of a file change the meaning of another, and what has no end."""
+    documents = nodes = depth = 0
     for event in events:
         where = f"{name}:{event.start_mark.line + 1}"
-        if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        nodes += isinstance(event, yaml.NodeEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if documents > 1:
             raise UsageError(f"{where}: a second document; a file describes one job")
-        if isinstance(event, yaml.CollectionEndEvent):
-            stack.pop()
-            pending.pop()
-        if not isinstance(event, yaml.NodeEvent):
-            continue
-        _check(event, where)
-        count += 1
-        if count > _MAX_NODES:
+        if getattr(event, "anchor", None) is not None:  # an alias has one too
+            raise UsageError(f"{where}: anchors and aliases are not taken; write the value out")
+        if getattr(event, "tag", None) is not None:
+            raise UsageError(
+                f"{where}: tags (!…) are not taken; quote the text if it starts with !"
+            )
+        if nodes > _MAX_NODES:
             raise UsageError(f"{where}: more than {_MAX_NODES} values; a job has fewer")
-        if stack and isinstance(stack[-1].value, dict) and pending[-1] is None:
-            pending[-1] = _key(event, where, stack[-1])
-            continue
-        node = _node(event, where)
-        if stack:
-            _put(stack[-1], pending, node)
-        else:
-            root = node
-        if not isinstance(event, yaml.ScalarEvent):
-            if len(stack) >= _MAX_DEPTH:
-                raise UsageError(f"{where}: nested more than {_MAX_DEPTH} deep; a job is not")
-            stack.append(node)
-            pending.append(None)
-    return root or Node("", f"{name}:1", missing=True)
+        if depth > _MAX_DEPTH:
+            raise UsageError(f"{where}: nested more than {_MAX_DEPTH} deep; a job is not")
 
 
-def _check(event: Any, where: str) -> None:
-    """Refuse what makes one place of a file change the meaning of another."""
-    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-        raise UsageError(f"{where}: anchors and aliases are not taken; write the value out")
-    if event.tag is not None:
-        raise UsageError(f"{where}: tags (!…) are not taken; quote the text if it starts with !")
+def _node(node: yaml.Node, name: str) -> Node:
+    where = _where(node, name)
+    if isinstance(node, yaml.ScalarNode):
+        return Node(node.value, where, missing=node.style is None and node.value in _NULLS)
+    if isinstance(node, yaml.SequenceNode):
+        return Node([_node(item, name) for item in node.value], where)
+    mapping = Node({}, where)
+    for key, value in node.value:
+        _put(mapping, key, _node(value, name), _where(key, name))
+    return mapping
 
 
-def _key(event: Any, where: str, mapping: Node) -> tuple[str, str]:
-    if not isinstance(event, yaml.ScalarEvent):
+def _put(mapping: Node, key: yaml.Node, value: Node, where: str) -> None:
+    """Give a mapping an entry, whose key must be a word that it does not have."""
+    assert isinstance(mapping.value, dict)
+    if not isinstance(key, yaml.ScalarNode):
         raise UsageError(f"{where}: a key is not a word; write it as key: value")
-    if event.value in mapping.keys:
-        first = mapping.keys[event.value].rpartition(":")[2]
-        raise UsageError(f"{where}: {shown(event.value)} is there already, in line {first}")
-    return event.value, where
+    if key.value in mapping.keys:
+        first = mapping.keys[key.value].rpartition(":")[2]
+        raise UsageError(f"{where}: {shown(key.value)} is there already, in line {first}")
+    mapping.value[key.value], mapping.keys[key.value] = value, where
 
 
-def _node(event: Any, where: str) -> Node:
-    if isinstance(event, yaml.ScalarEvent):
-        return Node(event.value, where, missing=event.style is None and event.value in _NULLS)
-    return Node([] if isinstance(event, yaml.SequenceStartEvent) else {}, where)
-
-
-def _put(parent: Node, pending: list[tuple[str, str] | None], node: Node) -> None:
-    if isinstance(parent.value, list):
-        parent.value.append(node)
-        return
-    assert isinstance(parent.value, dict)
-    key, where = pending[-1] or ("", "")
-    parent.value[key], parent.keys[key] = node, where
-    pending[-1] = None
+def _where(node: yaml.Node, name: str) -> str:
+    return f"{name}:{node.start_mark.line + 1}"
