@@ -1,168 +1,205 @@
-"""ALTER TABLE's changes of a table."""
+"""The changes that an ALTER TABLE makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from headgate.core.errors import shown
-from headgate.schema.columns import Defined, read_column
-from headgate.schema.table_builder import Draft, add_index, binary_charset, is_index
+from headgate.schema.changes import (
+    AddColumn,
+    AddIndex,
+    AlterTable,
+    DropColumn,
+    DropIndex,
+    ModifyColumn,
+    MoveColumn,
+    Position,
+    RenameColumn,
+    RenameIndex,
+    SetDefault,
+    SetPrimaryKey,
+    TableId,
+)
+from headgate.schema.columns import ReadColumn, read_column, read_default
+from headgate.schema.create_table import has_binary_charset, read_index
+from headgate.schema.definition import Index
+from headgate.schema.statement import LAST_ACTIONS, Action
 from headgate.schema.tokenizer import Cursor, Unreadable, set_of
 
-_HARMLESS_SPECS = set_of("""
+_HARMLESS = set_of("""
     ENGINE COMMENT AUTO_INCREMENT AUTO_RANDOM_BASE AUTO_ID_CACHE AVG_ROW_LENGTH CHECKSUM COMPRESSION
     CONNECTION DATA INDEX DELAY_KEY_WRITE ENCRYPTION ENGINE_ATTRIBUTE INSERT_METHOD KEY_BLOCK_SIZE
     MAX_ROWS MIN_ROWS PACK_KEYS PASSWORD ROW_FORMAT SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
     SECONDARY_LOAD SECONDARY_UNLOAD STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES
-    TABLESPACE UNION ALGORITHM LOCK FORCE ENABLE DISABLE WITH WITHOUT ALTER TTL TTL_ENABLE
+    TABLESPACE UNION ALGORITHM LOCK FORCE ENABLE DISABLE WITH WITHOUT TTL TTL_ENABLE
     TTL_JOB_INTERVAL PLACEMENT SHARD_ROW_ID_BITS PRE_SPLIT_REGIONS CACHE NOCACHE ATTRIBUTES
     AFFINITY DEFAULT CHARACTER CHARSET COLLATE CONVERT
     STATS_OPTIONS STATS_BUCKETS STATS_TOPN WAIT NOWAIT PAGE_COMPRESSED TRANSACTIONAL SET
     """)
-_LAST_SPECS = set_of("""
-    ORDER PARTITION REORGANIZE TRUNCATE COALESCE ANALYZE CHECK OPTIMIZE REBUILD REPAIR IMPORT
-    DISCARD EXCHANGE REMOVE SPLIT MERGE COMPACT FIRST LAST
-    """)
-"""What comes last in an ALTER, may have commas of its own, and changes no column."""
+"""The first words of parts that change no column and no key."""
+_NO_CHANGE = (
+    "ADD FOREIGN KEY", "ADD CHECK", "ADD PARTITION", "ADD PERIOD", "DROP FOREIGN KEY", "DROP CHECK",
+    "DROP PARTITION",
+)  # fmt: skip
 
 
-def alter(draft: Draft, cursor: Cursor) -> Cursor | None:
-    """Apply an ALTER's changes; the cursor is at the new name where one is a RENAME TO."""
-    renamed = None
-    for part in () if cursor.done() else cursor.parts():
-        word, line = part.word(), part.line
-        if word in _LAST_SPECS or (word in ("ADD", "DROP") and part.word(1) == "PARTITION"):
-            break
-        if word in _CHANGES:
-            part.at += 1
-            _CHANGES[word](draft, part)
-        elif part.take("RENAME"):
-            renamed = _rename_part(draft, part) or renamed
-        elif word not in _HARMLESS_SPECS:
-            raise Unreadable(f"ALTER TABLE … {shown(word)} is not known", line)
-        elif binary_charset(part):
-            raise Unreadable("the character set becomes binary", line)
-    if not draft.columns:
-        raise cursor.error("no column is left")
-    return renamed
+def read_action(table: TableId, action: Action, sql: str) -> Iterable[AlterTable]:
+    """The changes of one part; a new name of the table is not among them."""
+    read = _READERS.get(action.kind)
+    if read is not None:
+        return read(table, action, sql)
+    cursor = action.cursor
+    word, place = cursor.word(), cursor.place
+    if action.kind in _NO_CHANGE or word in LAST_ACTIONS:
+        return ()
+    if word == "ALTER":
+        return _alter(table, cursor, sql)
+    if word not in _HARMLESS:
+        raise cursor.error(f"ALTER TABLE … {shown(word)} is not known")
+    if has_binary_charset(cursor):
+        raise Unreadable("the character set becomes binary", place)
+    return ()
 
 
-def _rename_part(draft: Draft, part: Cursor) -> Cursor | None:
-    """RENAME COLUMN or INDEX, done; for RENAME TO, the words of the new name."""
-    line = part.line
-    if part.take_any("INDEX", "KEY"):
-        old, new = _old_and_new(part)
-        index = draft.indexes.get(old.lower())
-        draft.drop_index(old, line)
-        if index:
-            draft.add_index(new, index)
-        return None
-    if part.take("COLUMN"):
-        old, new = _old_and_new(part)
-        name = draft.find(old)
-        if name is None and draft.ahead and draft.find(new):
-            return None
-        name = draft.get(old, line)
-        draft.put(Defined(new, draft.columns[name], False, False), line, name)
-        return None
-    part.take_any("TO", "AS", "=")
-    return part
+def _add_column(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    cursor = action.cursor
+    cursor.take("COLUMN")
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS") or action.if_not_exists
+    read, position = _read_placed(cursor, sql)
+    add = AddColumn(table, read.definition, position, if_not_exists)
+    return [add, *_key_changes(table, read, if_not_exists)]
 
 
-def _old_and_new(part: Cursor) -> tuple[str, str]:
+def _key_changes(table: TableId, read: ReadColumn, if_applied: bool) -> list[AlterTable]:
+    """What a column's own attributes PRIMARY KEY and UNIQUE change."""
+    name, changes = read.definition.name, list[AlterTable]()
+    if read.unique:
+        changes.append(AddIndex(table, "", Index((name,), True), if_applied=if_applied))
+    if read.primary:
+        changes.append(SetPrimaryKey(table, (name,), if_applied))
+    return changes
+
+
+def _read_placed(cursor: Cursor, sql: str) -> tuple[ReadColumn, Position | None]:
+    """A column definition, and where FIRST or AFTER put it."""
+    position, words, end = None, cursor.words, cursor.end
+    length = end - cursor.at
+    if length > 2 and words[end - 1].word == "FIRST":
+        position, end = Position(), end - 1
+    elif length > 3 and words[end - 2].word == "AFTER":
+        position, end = Position(words[end - 1].text), end - 2
+    return read_column(Cursor(words, cursor.at, end), sql), position
+
+
+def _modify_column(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    cursor = action.cursor
+    cursor.take("COLUMN")
+    if_exists = cursor.take("IF", "EXISTS")
+    return _modified(table, cursor, sql, if_exists)
+
+
+def _modified(table: TableId, cursor: Cursor, sql: str, if_exists: bool) -> list[AlterTable]:
+    read, position = _read_placed(cursor, sql)
+    changes: list[AlterTable] = [ModifyColumn(table, read.definition, if_exists)]
+    if position is not None:
+        changes.append(MoveColumn(table, read.definition.name, position, if_exists))
+    return changes + _key_changes(table, read, if_exists)
+
+
+def _change_column(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    cursor = action.cursor
+    cursor.take("COLUMN")
+    if_exists = cursor.take("IF", "EXISTS")
+    old, new = cursor.name("a column name"), cursor.text()
+    changes = _modified(table, cursor, sql, if_exists)
+    return changes if new == old else [RenameColumn(table, old, new, if_exists), *changes]
+
+
+def _rename_column(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    cursor = action.cursor
+    cursor.at += 1
+    return [RenameColumn(table, *_old_and_new(cursor))]
+
+
+def _rename_index(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    cursor = action.cursor
+    cursor.at += 1
+    return [RenameIndex(table, *_old_and_new(cursor))]
+
+
+def _old_and_new(cursor: Cursor) -> tuple[str, str]:
     """Two names with TO between them."""
-    old = part.name("a name")
-    if not part.take("TO"):
-        raise part.error("expected TO")
-    return old, part.name("a name")
+    old = cursor.name("a name")
+    if not cursor.take("TO"):
+        raise cursor.error("expected TO")
+    return old, cursor.name("a name")
 
 
-def _add(draft: Draft, part: Cursor) -> None:
-    """ADD: an index, a constraint, a column, or several columns in parentheses."""
-    if is_index(part):
-        add_index(draft, part)
-        return
-    part.take("COLUMN")
-    unless = part.take("IF", "NOT", "EXISTS")
-    if part.word() == "(":
-        for each in part.parens("columns").parts():
-            if is_index(each):
-                add_index(draft, each)
-            else:
-                _place(draft, each, None, unless)
-        return
-    _place(draft, part, None, unless)
+def _add_index(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    cursor = action.cursor
+    index = read_index(cursor)
+    if index is None:
+        return []
+    if index.primary:
+        return [SetPrimaryKey(table, index.columns)]
+    return [AddIndex(table, index.name, Index(index.columns, index.unique), index.if_not_exists)]
 
 
-def _modify(draft: Draft, part: Cursor) -> None:
-    """MODIFY a column."""
-    part.take("COLUMN")
-    if_there = part.take("IF", "EXISTS")
-    if not if_there or draft.find(part.text()):
-        _place(draft, part, draft.get(part.text(), part.line))
+def _drop_column(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    cursor = action.cursor
+    cursor.take("COLUMN")
+    if_exists = cursor.take("IF", "EXISTS")
+    return [DropColumn(table, cursor.name("a column name"), if_exists)]
 
 
-def _change(draft: Draft, part: Cursor) -> None:
-    """CHANGE a column, its name too."""
-    part.take("COLUMN")
-    if_there = part.take("IF", "EXISTS")
-    line, old = part.line, part.name("a column name")
-    name = draft.find(old)
-    if name is None and if_there:
-        return
-    if name is None and draft.ahead:
-        name = draft.find(part.text())
-    _place(draft, part, name or draft.get(old, line))
+def _drop_index(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    cursor = action.cursor
+    constraint = cursor.word() == "CONSTRAINT"
+    cursor.at += 1
+    # A constraint may be a foreign key or a check, which are not kept.
+    if_exists = cursor.take("IF", "EXISTS") or constraint
+    return [drop_index(table, cursor.name("an index name"), if_exists)]
 
 
-def _place(draft: Draft, part: Cursor, old: str | None, unless: bool = False) -> None:
-    """Put a column definition where FIRST or AFTER say, or in place of the column `old`."""
-    line, words, moved, after = part.line, part.words[part.at :], False, None
-    if len(words) > 2 and words[-1].word == "FIRST":
-        words, moved = words[:-1], True
-    elif len(words) > 3 and words[-2].word == "AFTER":
-        words, moved, after = words[:-2], True, draft.get(words[-1].text, line)
-    defined = read_column(Cursor(words, line), draft.binary)
-    there = draft.find(defined.name)
-    if old is None and there is not None:
-        if unless:
-            return
-        old = there if draft.ahead else None
-    draft.put(defined, line, old)
-    if moved and after != defined.name:
-        draft.move(defined.name, after)
+def drop_index(table: TableId, name: str, if_exists: bool) -> AlterTable:
+    """The change that drops an index by its name; the primary key's is PRIMARY."""
+    if name.lower() == "primary":
+        return SetPrimaryKey(table, ())
+    return DropIndex(table, name, if_exists)
 
 
-def _drop(draft: Draft, part: Cursor) -> None:
-    """DROP a column, a key or a constraint."""
-    line = part.line
-    if part.take_any("FOREIGN", "CHECK"):
-        return
-    if part.take("PRIMARY"):
-        draft.key = ()
-        return
-    if part.take_any("INDEX", "KEY"):
-        if_there = part.take("IF", "EXISTS")
-        name = part.name("an index name")
-        if not if_there or name.lower() in draft.indexes:
-            draft.drop_index(name, line)
-        return
-    if part.take("CONSTRAINT"):
-        part.take("IF", "EXISTS")
-        name = part.name("a constraint's name")
-        if name.lower() in (*draft.indexes, "primary"):
-            draft.drop_index(name, line)
-        return
-    part.take("COLUMN")
-    if_there = part.take("IF", "EXISTS")
-    name = part.name("a column name")
-    if draft.find(name) is not None or not (if_there or draft.ahead):
-        draft.drop(draft.get(name, line))
+def _drop_primary_key(table: TableId, action: Action, sql: str) -> list[AlterTable]:
+    return [SetPrimaryKey(table, ())]
 
 
-_CHANGES: dict[str, Callable[[Draft, Cursor], None]] = {
-    "ADD": _add,
-    "MODIFY": _modify,
-    "CHANGE": _change,
-    "DROP": _drop,
+def _alter(table: TableId, cursor: Cursor, sql: str) -> list[AlterTable]:
+    """ALTER COLUMN … SET or DROP DEFAULT, ALTER INDEX, ALTER CHECK."""
+    cursor.at += 1
+    if cursor.word() in ("INDEX", "KEY", "CHECK", "CONSTRAINT"):
+        return []
+    cursor.take("COLUMN")
+    cursor.take("IF", "EXISTS")
+    name = cursor.name("a column name")
+    if cursor.take("SET", "DEFAULT"):
+        return [SetDefault(table, name, read_default(cursor, sql))]
+    if cursor.take("DROP", "DEFAULT"):
+        return [SetDefault(table, name, None)]
+    if cursor.take("SET") and cursor.word() in ("VISIBLE", "INVISIBLE"):
+        return []
+    raise cursor.error(f"ALTER COLUMN … {shown(cursor.text())} is not known")
+
+
+_READERS: dict[str, Callable[[TableId, Action, str], list[AlterTable]]] = {
+    "ADD COLUMN": _add_column,
+    "ADD INDEX": _add_index,
+    "ADD VECTOR INDEX": _add_index,
+    "ADD PRIMARY KEY": _add_index,
+    "DROP COLUMN": _drop_column,
+    "DROP INDEX": _drop_index,
+    "DROP CONSTRAINT": _drop_index,
+    "DROP PRIMARY KEY": _drop_primary_key,
+    "MODIFY COLUMN": _modify_column,
+    "CHANGE COLUMN": _change_column,
+    "RENAME COLUMN": _rename_column,
+    "RENAME INDEX": _rename_index,
 }

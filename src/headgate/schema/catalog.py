@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 from math import inf
+from typing import Any, cast
 
 from headgate.core.cache import weight
 from headgate.core.errors import shown
-from headgate.schema.table_builder import MAX_STEPS, Draft
+from headgate.schema.apply import altered
+from headgate.schema.changes import (
+    AlterTable,
+    CreateDatabase,
+    CreateTable,
+    DropDatabase,
+    DropTable,
+    RenameTable,
+    SchemaChange,
+    TruncateTable,
+    Unknown,
+)
+from headgate.schema.ddl import Reading
+from headgate.schema.definition import MAX_STEPS, TableDefinition
 from headgate.schema.tables import Table
 from headgate.schema.tokenizer import Unreadable
 
@@ -26,15 +42,15 @@ class Absent(Enum):
 class Known:
     """A table that is known."""
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
-        columns = draft.columns.items()
+    def __init__(self, definition: TableDefinition) -> None:
+        self.definition = definition
+        columns = definition.columns.items()
         self.bytes = sum(192 + len(name) + len(column.mysql) for name, column in columns)
 
     @cached_property
     def table(self) -> Table:
         """The finished table; many statements may come before it is asked for."""
-        return self.draft.table()
+        return self.definition.table()
 
 
 class Catalog:
@@ -56,7 +72,7 @@ class Catalog:
         """Count the work of one event's statements."""
         self.steps += steps
         if self.steps > MAX_STEPS and not self.from_file:
-            raise Unreadable("the statements are too much work", 0)
+            raise Unreadable("the statements are too much work")
 
     def copy(self) -> Catalog:
         """The same, to be changed apart; what is known of a table is not changed, but replaced."""
@@ -88,12 +104,12 @@ class Catalog:
             found = there[0] if len(there) == 1 else None
         return found if isinstance(found, Known) else None
 
-    def must_find(self, name: Name, line: int) -> Known:
+    def must_find(self, name: Name) -> Known:
         """A table that a statement needs."""
         known = self.find(*name)
         if known is None:
             dotted = ".".join(part for part in name if part is not None)
-            raise Unreadable(f"table {shown(dotted)} is not known", line)
+            raise Unreadable(f"table {shown(dotted)} is not known")
         return known
 
     def entry(self, name: Name) -> Known | Absent | None:
@@ -101,13 +117,84 @@ class Catalog:
         homes = self.tables.get(name[1], {})
         return homes.get(name[0]) or homes.get(None)
 
-    def draft(self, name: Name, line: int) -> Draft:
-        """A table's draft, to be changed."""
-        draft = self.must_find(name, line).draft
-        self.spend(4 * len(draft.columns))
-        return draft.copy(self.steps)
+    # Statements
 
-    # Changes
+    def run(self, reading: Reading) -> None:
+        """Apply a statement; raises Unreadable where it is not understood or does not fit."""
+        self.spend(1000)
+        statement = reading.statement
+        if (statement.verb, statement.object) == ("ALTER", "TABLE") and reading.tables:
+            table = reading.tables[0]
+            if reading.if_exists and self.entry(table) is None:
+                return
+            if not any(isinstance(change, Unknown) for change in reading.changes):
+                self.must_find(table)
+        self.apply(reading.changes)
+
+    def apply(self, changes: Iterable[SchemaChange]) -> None:
+        """Apply changes, in order."""
+        pending: list[AlterTable] = []
+        for change in changes:
+            apply = _APPLY.get(type(change))
+            if pending and (apply is not None or change.table != pending[0].table):  # type: ignore[union-attr]
+                self._alter(pending)
+                pending = []
+            if apply is not None:
+                apply(self, change)
+            else:
+                pending.append(cast(AlterTable, change))
+        if pending:
+            self._alter(pending)
+
+    def _alter(self, changes: list[AlterTable]) -> None:
+        """Apply changes of one table at once: a table is copied for it."""
+        name = changes[0].table
+        before = self.must_find(name).definition
+        self.spend(4 * len(before.columns))
+        self.set(name, altered(before, changes, self.steps))
+
+    def _create_table(self, change: CreateTable) -> None:
+        if change.if_not_exists and self.entry(change.table) not in (None, Absent.DROPPED):
+            return
+        if change.unknown is not None:
+            raise Unreadable(change.unknown.reason, change.unknown.at)
+        definition = change.definition
+        if change.like is not None:
+            definition = self.must_find(change.like).definition
+            self.spend(4 * len(definition.columns))
+        assert definition is not None
+        if definition.ahead != self.from_file:
+            definition = replace(definition, ahead=self.from_file)
+        self.set(change.table, definition)
+
+    def _drop_table(self, change: DropTable) -> None:
+        self._remove(change.table, Absent.DROPPED)
+
+    def _rename_table(self, change: RenameTable) -> None:
+        known = self.must_find(change.table) if self.from_file else self.find(*change.table)
+        if known is None:
+            # Nothing is known of the new table either: the old one may come back under it.
+            self._remove(change.to, Absent.FORGOTTEN)
+        else:
+            self._remove(change.table, Absent.DROPPED)
+            self.set(change.to, known.definition)
+
+    def _drop_database(self, change: DropDatabase) -> None:
+        self.spend(4 * len(self.tables))
+        self.remove_database(change.database, Absent.DROPPED)
+
+    def _unknown(self, change: Unknown) -> None:
+        raise Unreadable(change.reason, change.at)
+
+    def _leave(self, change: SchemaChange) -> None:
+        """Nothing: it is of no consequence for what is known of tables."""
+
+    def _remove(self, name: Name, why: Absent) -> None:
+        if name[0] is None:
+            self.spend(4 * len(self.tables.get(name[1], ())))
+        self.remove(name, why)
+
+    # Entries
 
     def put(self, name: Name, entry: Known | Absent) -> None:
         """Note what is known of a table; the tables noted longest ago make room."""
@@ -123,16 +210,16 @@ class Catalog:
             for home, gone in self.tables.pop(oldest).items():
                 self._bytes -= _weight((home, oldest), gone)
 
-    def set(self, name: Name, draft: Draft) -> None:
+    def set(self, name: Name, definition: TableDefinition) -> None:
         """Note a table; one without a database is the one table of its name."""
         database, table = name
         homes = self.tables.get(table, {})
         if database is None and homes and not self.from_file:
             if len(homes) > 1:
-                raise Unreadable(f"several databases have a table {shown(table)}", 0)
+                raise Unreadable(f"several databases have a table {shown(table)}")
             database = next(iter(homes))
-        self.steps = max(self.steps, draft.steps)
-        self.put((database, table), Known(draft))
+        self.steps = max(self.steps, definition.steps)
+        self.put((database, table), Known(definition))
 
     def remove(self, name: Name, why: Absent) -> None:
         """Hide a table; without a database, all of its name."""
@@ -150,6 +237,18 @@ class Catalog:
         """Hide all tables of a database."""
         for table in list(self.tables):
             self.remove((database, table), why)
+
+
+_APPLY: dict[type, Callable[[Catalog, Any], None]] = {
+    CreateDatabase: Catalog._leave,
+    TruncateTable: Catalog._leave,
+    DropDatabase: Catalog._drop_database,
+    CreateTable: Catalog._create_table,
+    DropTable: Catalog._drop_table,
+    RenameTable: Catalog._rename_table,
+    Unknown: Catalog._unknown,
+}
+"""How a change is applied that is not one to the columns or keys of a table."""
 
 
 def _weight(name: Name, entry: Known | Absent | None) -> int:

@@ -40,17 +40,17 @@ def read_type(cursor: Cursor) -> tuple[str, list[str]]:
         if cursor.take(*words.split()):
             return found
     cursor.take("NATIONAL")
-    line, told = cursor.line, cursor.name("a type").lower()
-    base = _SYNONYMS.get(told, told)
+    place, written = cursor.place, cursor.name("a type").lower()
+    base = _SYNONYMS.get(written, written)
     if base not in COLUMN_TYPES:
-        raise Unreadable(str(unknown_name("column type", told, COLUMN_TYPES)), line)
+        raise Unreadable(str(unknown_name("column type", written, COLUMN_TYPES)), place)
     if base == "double":
         cursor.take("PRECISION")
     if base == "char" and cursor.take_any("VARYING", "VARCHAR"):
         base = "varchar"
     parameters = _parameters(cursor, base) if cursor.word() == "(" else []
     if base in _NEED_PARAMETERS and not parameters:
-        raise Unreadable(f"{base} needs a length or labels in parentheses", line)
+        raise Unreadable(f"{base} needs a length or labels in parentheses", place)
     return _as_stored(base, parameters)
 
 
@@ -60,10 +60,10 @@ def _parameters(cursor: Cursor, base: str) -> list[str]:
     labelled = base in ("enum", "set")
     for part in cursor.parens("the type's length").parts(MAX_LABELS):
         text, word = part.text(), part.word()
-        if len(part.words) == 1 and labelled and not word:
+        if part.end - part.at == 1 and labelled and not word:
             label = text.rstrip(" ").replace("\\", "\\\\").replace("'", "''")
             found.append(f"'{label}'")
-        elif len(part.words) == 1 and not labelled and word.isascii() and word.isdigit():
+        elif part.end - part.at == 1 and not labelled and word.isascii() and word.isdigit():
             found.append(word)
         else:
             raise part.error(f"{base} has something other than its length or labels in ( )")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from headgate.core.errors import shown
@@ -32,29 +31,55 @@ class Column(NamedTuple):
     generated: str | None = None
 
 
-class Defined(NamedTuple):
-    """A column definition."""
+class Default(NamedTuple):
+    """The value that a column has where a row does not say."""
+
+    text: str | None
+    """The text of a literal, None for NULL; of an expression, its SQL."""
+    is_expression: bool = False
+
+
+class ColumnDefinition(NamedTuple):
+    """A column as a statement defines it."""
 
     name: str
-    column: Column
-    key: bool
+    mysql: str
+    """Its type, as MySQL's SHOW COLUMNS writes it."""
+    nullable: bool = True
+    generated: str | None = None
+    """`virtual` or `stored`; None where its values are not computed."""
+    default: Default | None = None
+    has_charset: bool = False
+    """Whether it names a character set, so that the table's does not count."""
+
+    def column(self, binary: bool) -> Column:
+        """The column in a table, whose character set may be binary."""
+        mysql = as_binary(self.mysql) if binary and not self.has_charset else self.mysql
+        return Column(mysql, self.nullable, self.generated)
+
+
+class ReadColumn(NamedTuple):
+    """A column's definition, and whether it makes the column a key."""
+
+    definition: ColumnDefinition
+    primary: bool
     unique: bool
 
 
-def read_column(cursor: Cursor, binary: bool) -> Defined:
-    """Read a column definition; `binary` says that the table's character set is that."""
+def read_column(cursor: Cursor, sql: str) -> ReadColumn:
+    """Read a column definition."""
     name = cursor.name("a column name")
     alias = cursor.word() == "SERIAL"
     base, parameters = read_type(cursor)
-    line = cursor.line
-    if base == "longtext" and is_json(cursor.words[cursor.at :], name):
+    place, start = cursor.place, cursor.at
+    if base == "longtext" and _is_json(cursor.words[start : cursor.end], name):
         base = "json"
     words = cursor.outline()
     pairs = list(zip(["", *words], words))
     for before, word in pairs:
         known = word in _ATTRIBUTES or before in _BEFORE_ANY_WORD
         if not known and word[0] != "'" and not word.isdigit():
-            raise Unreadable(f"column {shown(name)}: {shown(word)} is no column attribute", line)
+            raise Unreadable(f"column {shown(name)}: unknown attribute {shown(word)}", place)
     key = any(w == "PRIMARY" or (w == "KEY" and b not in ("UNIQUE", "PRIMARY")) for b, w in pairs)
     serial = alias or "SERIAL" in words
     nullable = not (serial or key or "AUTO_INCREMENT" in words or ("NOT", "NULL") in pairs)
@@ -62,17 +87,101 @@ def read_column(cursor: Cursor, binary: bool) -> Defined:
     if ("AS", "()") in pairs:
         generated = "stored" if {"STORED", "PERSISTENT"} & set(words) else "virtual"
     charsets = [w.lstrip("'") for b, w in pairs if b in CHARSET_WORDS and w != "="]
-    if "BYTE" in words or "BINARY" in charsets or (binary and not charsets):
-        base = AS_BINARY.get(base, base)
     mysql = base + (f"({','.join(parameters)})" if parameters else "")
+    if "BYTE" in words or "BINARY" in charsets:
+        mysql = as_binary(mysql)
     if alias or "UNSIGNED" in words or "ZEROFILL" in words:
         mysql += " unsigned"
     if "ZEROFILL" in words:
         mysql += " zerofill"
-    return Defined(name, Column(mysql, nullable, generated), key, serial or "UNIQUE" in words)
+    default = None
+    if "DEFAULT" in words:
+        default = _default_among(Cursor(cursor.words, start, cursor.end), sql)
+    definition = ColumnDefinition(name, mysql, nullable, generated, default, bool(charsets))
+    return ReadColumn(definition, key, serial or "UNIQUE" in words)
 
 
-def is_json(words: Sequence[Word], name: str) -> bool:
+def as_binary(mysql: str) -> str:
+    """A type as it is with the character set binary.
+
+    >>> as_binary("varchar(80)"), as_binary("text"), as_binary("int")
+    ('varbinary(80)', 'blob', 'int')
+    """
+    base, parenthesis, rest = mysql.partition("(")
+    return AS_BINARY.get(base, base) + parenthesis + rest
+
+
+def _default_among(cursor: Cursor, sql: str) -> Default | None:
+    """The default among a column's attributes."""
+    while not cursor.done():
+        if cursor.take("DEFAULT"):
+            return read_default(cursor, sql)
+        if cursor.word() == "(":
+            cursor.parens("")
+        else:
+            cursor.at += 1
+    return None
+
+
+def read_default(cursor: Cursor, sql: str) -> Default | None:
+    """What follows DEFAULT; None where there is nothing.
+
+    >>> from headgate.schema.tokenizer import statements
+    >>> def read(sql):
+    ...     return read_default(Cursor(next(statements(sql)).words), sql)
+    >>> [read(sql).text for sql in ("'it''s'", "-1.50 COMMENT 'x'", "NULL", "b'101'")]
+    ["it's", '-1.50', None, '5']
+    >>> read("CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3)")
+    Default(text='CURRENT_TIMESTAMP(3)', is_expression=True)
+    """
+    if cursor.done():
+        return None
+    start, first = cursor.at, cursor.words[cursor.at]
+    cursor.at += 1
+    if first.quote:
+        return Default(first.text)
+    if first.word == "NULL":
+        return Default(None)
+    if first.word in ("TRUE", "FALSE"):
+        return Default("1" if first.word == "TRUE" else "0")
+    quoted = not cursor.done() and bool(cursor.words[cursor.at].quote)
+    if first.word.startswith("_") and quoted:  # _utf8mb4'text'
+        return Default(cursor.name("text"))
+    if first.word == "B" and quoted:
+        digits = cursor.text()
+        if digits and not digits.strip("01"):
+            return Default(str(int(digits, 2)))
+    if first.word in ("+", "-", ".") or first.word[0].isdigit():
+        return _number(cursor, start, sql)
+    if first.word == "(":
+        cursor.at = start
+        cursor.parens("an expression")
+    else:
+        while cursor.word() == "." or cursor.word(-1) == ".":
+            cursor.at += 1
+        if cursor.word() == "(" or quoted:
+            cursor.parens("arguments") if not quoted else cursor.name("text")
+    return Default(_between(cursor, start, sql), is_expression=True)
+
+
+def _number(cursor: Cursor, start: int, sql: str) -> Default:
+    """A number, from the word `start` on: sign, digits, point and exponent stand together."""
+    words = cursor.words
+    while cursor.at < cursor.end and words[cursor.at].start == words[cursor.at - 1].end:
+        if words[cursor.at].quote or words[cursor.at].word in "(),":
+            break
+        cursor.at += 1
+    if words[cursor.at - 1].word in ("+", "-") and not cursor.done():  # - 1
+        cursor.at += 1
+    text = _between(cursor, start, sql).replace(" ", "").removeprefix("+")
+    return Default(text, is_expression=not text.lstrip("-")[:1].isdigit() and text[:1] != ".")
+
+
+def _between(cursor: Cursor, start: int, sql: str) -> str:
+    return sql[cursor.words[start].start : cursor.words[cursor.at - 1].end]
+
+
+def _is_json(words: list[Word], name: str) -> bool:
     """Whether a column is MariaDB's JSON, which it stores as LONGTEXT with a check."""
     texts = [word.text.lower() for word in words]
     check = ["check", "(", "json_valid", "(", name.lower(), ")", ")"]

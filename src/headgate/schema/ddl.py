@@ -1,211 +1,229 @@
-"""Statements, and what they do to the tables that are known."""
+"""The reader of DDL: from a statement's text to the changes that it makes."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from headgate.core.errors import shown
-from headgate.schema.alter import alter
-from headgate.schema.catalog import Absent, Catalog, Name
-from headgate.schema.table_builder import (
-    INDEX_STARTS,
-    SPECIAL_INDEXES,
-    Index,
-    create,
-    index_columns,
+from headgate.schema.alter import drop_index, read_action
+from headgate.schema.changes import (
+    AddIndex,
+    CreateDatabase,
+    CreateTable,
+    DropDatabase,
+    DropTable,
+    RenameTable,
+    SchemaChange,
+    TableId,
+    TruncateTable,
+    Unknown,
 )
-from headgate.schema.tokenizer import Cursor, Unreadable, set_of, words
+from headgate.schema.create_table import read_definition, read_index_columns
+from headgate.schema.definition import Index
+from headgate.schema.statement import (
+    MAX_LENGTH,
+    Statement,
+    actions,
+    first_statement,
+    split_statements,
+    table_words,
+)
+from headgate.schema.tokenizer import Cursor, Unreadable, set_of
 
-_HEAD = re.compile(r"\s*([a-z_]*)\b\s*([a-z]*)", re.IGNORECASE)
+MAX_WORDS = 100_000
+"""A statement with more is not read."""
+
 _IGNORED_VERBS = set_of("""
     ANALYZE BEGIN BINLOG CALL CHANGE CHECK CHECKSUM COMMIT DEALLOCATE DELETE DELIMITER DESC DESCRIBE
     DO END EXECUTE EXPLAIN FLUSH GRANT HANDLER INSERT INSTALL KILL LOAD LOCK OPTIMIZE PREPARE PURGE
     RELEASE REPAIR REPLACE RESET REVOKE ROLLBACK SAVEPOINT SELECT SET SHOW SIGNAL START STOP
-    TRUNCATE UNINSTALL UNLOCK UPDATE USE WITH XA
+    UNINSTALL UNLOCK UPDATE USE WITH XA
     """)
-_OTHER_THINGS = set_of("""
-    AGGREGATE ALGORITHM BINDING DATABASE DEFINER EVENT FUNCTION GLOBAL INSTANCE LOADABLE LOGFILE
-    PLACEMENT PREPARE PROCEDURE RANGE RESOURCE ROLE SCHEMA SEQUENCE SERVER SESSION SQL STATISTICS
-    STATS_EXTENDED TABLESPACE TEMPORARY TRIGGER UNDO USER VIEW MASKING PACKAGE
+_OTHER_OBJECTS = set_of("""
+    AGGREGATE ALGORITHM BINDING DEFINER EVENT FUNCTION GLOBAL INSTANCE LOADABLE LOGFILE PLACEMENT
+    PREPARE PROCEDURE RANGE REFERENCE RESOURCE ROLE SEQUENCE SERVER SESSION SQL STATISTICS
+    STATS_EXTENDED TABLESPACE TRIGGER UNDO USER VIEW MASKING PACKAGE
     """)
-_TABLE_THINGS = ("TABLE", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "DATABASE")
-_ROUTINES = set_of("PROCEDURE FUNCTION TRIGGER EVENT PACKAGE")
-_DROP_DATABASE = (("DROP", "DATABASE"), ("DROP", "SCHEMA"))
+"""What has no columns, or none of its own."""
 
 
-class Statement:
-    """A statement's words after its verb, its default database, and the tables it names."""
+class Reading(NamedTuple):
+    """What a statement does."""
 
-    def __init__(
-        self, text: str, line: int, database: str | None, touched: list[Name] | None = None
-    ) -> None:
-        head = _HEAD.match(text)
-        self.verb, self.thing = (head[1].upper(), head[2].upper()) if head else ("", "")
-        self.rest = text[head.end(1) :] if head else text
-        self.line = line + text[: head.start(1) if head else 0].count("\n")
-        self.database = database
-        self.touched = [] if touched is None else touched
+    statement: Statement
+    changes: list[SchemaChange]
+    """In order; none where it leaves tables, columns and keys as they are."""
+    tables: list[TableId]
+    """The tables that it changes or takes over, as far as it could be read."""
+    if_exists: bool = False
+    """Of an ALTER TABLE: whether the table may be missing."""
 
-    def cursor(self) -> Cursor:
-        """The words after the verb, which sqlglot would take for a whole command."""
-        return Cursor(words(self.rest, self.line), self.line)
 
-    def table(self, cursor: Cursor) -> Name:
+def changes(sql: str, database: str | None = None) -> list[SchemaChange]:
+    """The changes that DDL makes, in order. `database` is that of names without one.
+
+    A statement that is not understood gives Unknown, with the reason. One that leaves tables,
+    columns and keys as they are gives nothing: CREATE VIEW, INSERT, ALTER TABLE … ENGINE.
+
+    >>> changes("RENAME TABLE t TO old, shop.new TO t", "shop")
+    [RenameTable(table=TableId(database='shop', table='t'), to=TableId(database='shop', ...
+    >>> changes("ALTER TABLE t ADD n INT NOT NULL DEFAULT 5 FIRST, DROP PRIMARY KEY")
+    [AddColumn(table=TableId(database=None, table='t'), column=ColumnDefinition(name='n', ...
+    >>> changes("ALTER TABLE t ADD n NUMBER(5)")[0].reason
+    "unknown column type 'number'; did you mean 'numeric'? known: ...
+    """
+    found: list[SchemaChange] = []
+    for reading in read_statements(sql, database):
+        found += reading.changes
+        if reading.statement.is_routine:
+            break
+    return found
+
+
+def read_statements(sql: str, database: str | None, limited: bool = True) -> Iterator[Reading]:
+    """What each statement of a text does; USE says which database the following ones are for."""
+    if limited and len(sql) > MAX_LENGTH:
+        yield Reading(first_statement(""), [Unknown((), "the statement is too long")], [])
+        return
+    for statement in split_statements(sql):
+        if limited and len(statement.text.words) > MAX_WORDS:
+            yield Reading(statement, [Unknown((), "the statement is too long")], [])
+            return
+        if statement.verb == "USE":
+            database = Cursor(statement.text.words, 1).text() or database
+        yield _read(statement, database)
+
+
+def _read(statement: Statement, database: str | None) -> Reading:
+    reader = _Reader(statement, database)
+    try:
+        found = reader.read()
+    except Unreadable as error:
+        found = [Unknown(tuple(reader.tables), error.reason, error.at or 0)]
+    return Reading(statement, found, reader.tables, reader.if_exists)
+
+
+class _Reader:
+    """Reads one statement; notes the tables that it names."""
+
+    def __init__(self, statement: Statement, database: str | None) -> None:
+        self.statement, self.database = statement, database
+        self.sql = statement.text.sql
+        self.tables: list[TableId] = []
+        self.if_exists = False
+
+    def read(self) -> list[SchemaChange]:
+        statement = self.statement
+        verb, object = statement.verb, statement.object
+        if statement.text.unclosed is not None and verb not in _IGNORED_VERBS:
+            raise Unreadable("a quote is not closed", statement.text.unclosed)
+        if "TEMPORARY" in statement.modifiers:
+            return []
+        read = _READERS.get((verb, object))
+        if read is not None:
+            return read(self, statement.cursor())
+        if verb in _IGNORED_VERBS or object in _OTHER_OBJECTS or (verb, object) in _NO_CHANGE:
+            return []
+        place = statement.text.words[0].start
+        if verb in _VERBS:
+            raise Unreadable(f"expected TABLE, found {shown(object)}", place)
+        raise Unreadable(f"{shown(verb)} is not a known statement", place)
+
+    def table(self, cursor: Cursor) -> TableId:
         """Read a table's name."""
-        name, database = cursor.name("a table name"), self.database
-        if cursor.take("."):
-            database, name = name, cursor.name("a table name")
-        if cursor.take("."):  # PostgreSQL, Oracle and others have schemas in databases
-            name = f"{name}.{cursor.name('a table name')}"
-        self.touched.append((database, name))
-        return database, name
+        words = table_words(cursor)
+        table = TableId(self.database, words[0].text)
+        if len(words) > 1:  # PostgreSQL, Oracle and others have schemas in databases
+            table = TableId(words[0].text, ".".join(word.text for word in words[1:]))
+        self.tables.append(table)
+        return table
 
-    def routine(self) -> bool:
-        """Whether the statement makes a routine, whose body has statements of its own."""
-        words = set(self.rest[:1000].upper().split())
-        return self.verb == "CREATE" and self.thing not in _TABLE_THINGS and bool(words & _ROUTINES)
+    def create_table(self, cursor: Cursor) -> list[SchemaChange]:
+        if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+        or_replace = "OR" in self.statement.modifiers
+        place, table = cursor.place, self.table(cursor)
+        definition = like = unknown = None
+        try:
+            body = cursor.parens("columns") if cursor.word() == "(" else cursor
+            if body.take("LIKE"):
+                like = self.table(body)
+            elif body is cursor or body.word() in ("SELECT", "WITH", "("):
+                raise Unreadable("the statement does not tell the table's columns", place)
+            else:
+                definition = read_definition(body, cursor, self.sql)
+        except Unreadable as error:
+            unknown = Unknown((table,), error.reason, error.at or 0)
+        return [CreateTable(table, definition, like, if_not_exists, or_replace, unknown)]
 
+    def alter_table(self, cursor: Cursor) -> list[SchemaChange]:
+        self.if_exists = cursor.take("IF", "EXISTS")
+        table, to = self.table(cursor), None
+        found: list[SchemaChange] = []
+        for action in actions(cursor):
+            if action.kind == "RENAME TABLE":
+                action.cursor.take_any("TO", "AS", "=")
+                to = self.table(action.cursor)
+            else:
+                found += read_action(table, action, self.sql)
+        # MySQL renames last: the other parts are of the table under its old name.
+        return found if to is None else [*found, RenameTable(table, to)]
 
-def run(catalog: Catalog, statement: Statement) -> None:
-    """Apply one statement."""
-    verb, thing = statement.verb, statement.thing
-    catalog.spend(1000)
-    if thing in _OTHER_THINGS and (verb, thing) not in _DROP_DATABASE:
-        return
-    if verb in _VERBS:
-        _VERBS[verb](catalog, statement, statement.cursor())
-    elif verb not in _IGNORED_VERBS and (
-        not catalog.from_file or thing in ("TABLE", "INDEX", "DATABASE")
-    ):
-        raise Unreadable(f"{shown(verb)} is not a known statement", statement.line)
-
-
-def _create(catalog: Catalog, statement: Statement, cursor: Cursor) -> None:
-    cursor.take("OR", "REPLACE")
-    if cursor.take("TABLE"):
-        _create_table(catalog, statement, cursor)
-    elif cursor.word() in INDEX_STARTS or cursor.word(1) == "INDEX":
-        _create_index(catalog, statement, cursor)
-    else:
-        _other(cursor)
-
-
-def _create_table(catalog: Catalog, statement: Statement, cursor: Cursor) -> None:
-    unless = cursor.take("IF", "NOT", "EXISTS")
-    line, name = cursor.line, statement.table(cursor)
-    if unless and catalog.entry(name) not in (None, Absent.DROPPED):
-        return
-    body = cursor.parens("columns") if cursor.word() == "(" else cursor
-    if body.take("LIKE"):
-        draft = catalog.draft(statement.table(body), line)
-    elif body is cursor or body.word() in ("SELECT", "WITH", "("):
-        raise Unreadable("the statement does not tell the table's columns", line)
-    else:
-        draft = create(body, cursor)
-    draft.ahead = catalog.from_file
-    catalog.set(name, draft)
-
-
-def _create_index(catalog: Catalog, statement: Statement, cursor: Cursor) -> None:
-    """CREATE INDEX name ON table (columns)."""
-    unique = cursor.take("UNIQUE")
-    cursor.take_any("FULLTEXT", "SPATIAL", *SPECIAL_INDEXES)
-    if cursor.take("REFERENCE"):  # a spatial reference system
-        return
-    cursor.take_any("INDEX", "KEY")
-    unless = cursor.take("IF", "NOT", "EXISTS")
-    index = cursor.name("an index name")
-    while not cursor.done() and not cursor.take("ON"):
-        cursor.at += 1
-    line, name = cursor.line, statement.table(cursor)
-    draft = catalog.draft(name, line)
-    if unless and index.lower() in draft.indexes:
-        return
-    _, columns = index_columns(draft, cursor)
-    draft.add_index(index, Index(columns, unique))
-    catalog.set(name, draft)
-
-
-def _alter(catalog: Catalog, statement: Statement, cursor: Cursor) -> None:
-    while cursor.take_any("ONLINE", "OFFLINE", "IGNORE"):
-        pass
-    if not cursor.take("TABLE"):
-        _other(cursor)
-        return
-    if_there = cursor.take("IF", "EXISTS")
-    line, name = cursor.line, statement.table(cursor)
-    if if_there and catalog.entry(name) is None:
-        return
-    draft = catalog.draft(name, line)
-    target = alter(draft, cursor)
-    if target is None:
-        catalog.set(name, draft)
-        return
-    new = statement.table(target)
-    _remove(catalog, name, Absent.DROPPED)
-    catalog.set(new, draft)
-
-
-def _rename(catalog: Catalog, statement: Statement, cursor: Cursor) -> None:
-    if not cursor.take_any("TABLE", "TABLES"):
-        _other(cursor)
-        return
-    cursor.take("IF", "EXISTS")
-    pairs = []
-    for part in cursor.parts():
-        old = statement.table(part)
-        if not part.take("TO"):
-            raise part.error("expected TO")
-        pairs.append((old, statement.table(part), part.line))
-    for old, new, line in pairs:
-        known = catalog.must_find(old, line) if catalog.from_file else catalog.find(*old)
-        if known is None:
-            # Nothing is known of the new table either: the old one may come back under it.
-            _remove(catalog, new, Absent.FORGOTTEN)
-        else:
-            _remove(catalog, old, Absent.DROPPED)
-            catalog.set(new, known.draft)
-
-
-def _drop(catalog: Catalog, statement: Statement, cursor: Cursor) -> None:
-    if cursor.take_any("TABLE", "TABLES"):
+    def rename_table(self, cursor: Cursor) -> list[SchemaChange]:
         cursor.take("IF", "EXISTS")
+        found: list[SchemaChange] = []
         for part in cursor.parts():
-            _remove(catalog, statement.table(part), Absent.DROPPED)
-    elif cursor.take_any("DATABASE", "SCHEMA"):
-        cursor.take("IF", "EXISTS")
-        catalog.spend(4 * len(catalog.tables))
-        catalog.remove_database(cursor.name("a database"), Absent.DROPPED)
-    elif cursor.take("INDEX"):
-        if_there = cursor.take("IF", "EXISTS")
-        line, index = cursor.line, cursor.name("an index name")
+            old = self.table(part)
+            if not part.take("TO"):
+                raise part.error("expected TO")
+            found.append(RenameTable(old, self.table(part)))
+        return found
+
+    def drop_table(self, cursor: Cursor) -> list[SchemaChange]:
+        if_exists = cursor.take("IF", "EXISTS")
+        return [DropTable(self.table(part), if_exists) for part in cursor.parts()]
+
+    def truncate_table(self, cursor: Cursor) -> list[SchemaChange]:
+        return [TruncateTable(self.table(part)) for part in cursor.parts()]
+
+    def create_index(self, cursor: Cursor) -> list[SchemaChange]:
+        """CREATE INDEX name ON table (columns)."""
+        if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+        name = cursor.name("an index name")
+        while not cursor.done() and not cursor.take("ON"):
+            cursor.at += 1
+        table = self.table(cursor)
+        unique = "UNIQUE" in self.statement.modifiers
+        index = Index(read_index_columns(cursor)[1], unique)
+        return [AddIndex(table, name, index, if_not_exists)]
+
+    def drop_index(self, cursor: Cursor) -> list[SchemaChange]:
+        """DROP INDEX name ON table."""
+        if_exists = cursor.take("IF", "EXISTS")
+        name = cursor.name("an index name")
         if not cursor.take("ON"):
             raise cursor.error("expected ON and a table")
-        name = statement.table(cursor)
-        draft = catalog.draft(name, line)
-        if not if_there or index.lower() in draft.indexes:
-            draft.drop_index(index, line)
-        catalog.set(name, draft)
-    else:
-        _other(cursor)
+        return [drop_index(self.table(cursor), name, if_exists)]
+
+    def create_database(self, cursor: Cursor) -> list[SchemaChange]:
+        cursor.take("IF", "NOT", "EXISTS")
+        return [CreateDatabase(cursor.name("a database"))]
+
+    def drop_database(self, cursor: Cursor) -> list[SchemaChange]:
+        cursor.take("IF", "EXISTS")
+        return [DropDatabase(cursor.name("a database"))]
 
 
-_VERBS: dict[str, Callable[[Catalog, Statement, Cursor], None]] = {
-    "CREATE": _create,
-    "ALTER": _alter,
-    "RENAME": _rename,
-    "DROP": _drop,
+_VERBS = ("CREATE", "ALTER", "DROP", "RENAME")
+_NO_CHANGE = (("ALTER", "DATABASE"),)
+_READERS: dict[tuple[str, str], Callable[[_Reader, Cursor], list[SchemaChange]]] = {
+    ("CREATE", "TABLE"): _Reader.create_table,
+    ("CREATE", "INDEX"): _Reader.create_index,
+    ("CREATE", "DATABASE"): _Reader.create_database,
+    ("ALTER", "TABLE"): _Reader.alter_table,
+    ("RENAME", "TABLE"): _Reader.rename_table,
+    ("DROP", "TABLE"): _Reader.drop_table,
+    ("DROP", "INDEX"): _Reader.drop_index,
+    ("DROP", "DATABASE"): _Reader.drop_database,
+    ("TRUNCATE", "TABLE"): _Reader.truncate_table,
 }
-
-
-def _remove(catalog: Catalog, name: Name, why: Absent) -> None:
-    if name[0] is None:
-        catalog.spend(4 * len(catalog.tables.get(name[1], ())))
-    catalog.remove(name, why)
-
-
-def _other(cursor: Cursor) -> None:
-    """Let pass what makes, changes or drops something that is no table."""
-    if cursor.word() not in _OTHER_THINGS:
-        raise cursor.error(f"expected TABLE, found {shown(cursor.word())}")

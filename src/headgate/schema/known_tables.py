@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable
 from copy import copy
 from hashlib import blake2b
@@ -14,29 +13,25 @@ import msgspec
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, qualified
 from headgate.schema.catalog import Absent, Catalog, Known, Name
+from headgate.schema.changes import TableId
 from headgate.schema.columns import Column
-from headgate.schema.ddl import Statement, run
-from headgate.schema.table_builder import Draft
+from headgate.schema.ddl import read_statements
+from headgate.schema.definition import TableDefinition
 from headgate.schema.tables import Table
-from headgate.schema.tokenizer import MAX_COLUMNS, Unreadable, statements
-
-MAX_DDL_LENGTH, MAX_DDL_WORDS = 256 * 1024, 100_000
-"""Longer DDL of an event is not read: the table is forgotten."""
+from headgate.schema.tokenizer import MAX_COLUMNS, Unreadable
 
 MAX_LEARNT_BYTES = 256 * 1024 * 1024
 """Schemas learnt from events beyond this push out the oldest, with a warning."""
 
 log = logging.getLogger("headgate")
 
-_WORD = re.compile(r"\w+|[^\w\s]")
-
 
 class LearntTable(msgspec.Struct, array_like=True):
-    """What DDL told of a table, to be kept; no draft: it was dropped, or is forgotten."""
+    """What DDL told of a table, to be kept; no definition: it was dropped, or is forgotten."""
 
     database: str | None
     table: str
-    draft: Draft | None
+    definition: TableDefinition | None
     forgotten: bool = False
     over: str = ""
     """A digest of what the schema file said of it: what another one says counts anew."""
@@ -85,7 +80,7 @@ class KnownTables:
             LearntTable(
                 database,
                 table,
-                entry.draft if isinstance(entry, Known) else None,
+                entry.definition if isinstance(entry, Known) else None,
                 entry is Absent.FORGOTTEN,
                 file._digest(database, table),
             )
@@ -107,7 +102,7 @@ class KnownTables:
         for each in tables:
             if each.over == self._digest(each.database, each.table):
                 absent = Absent.FORGOTTEN if each.forgotten else Absent.DROPPED
-                entry = absent if each.draft is None else Known(each.draft)
+                entry = absent if each.definition is None else Known(each.definition)
                 other._catalog.put((each.database, each.table), entry)
         return other
 
@@ -116,7 +111,7 @@ class KnownTables:
         known = self._catalog.find(database, table)
         if known is None:
             return ""
-        return blake2b(msgspec.msgpack.encode(known.draft), digest_size=8).hexdigest()
+        return blake2b(msgspec.msgpack.encode(known.definition), digest_size=8).hexdigest()
 
     @property
     def pushed_out(self) -> int:
@@ -159,7 +154,7 @@ class KnownTables:
         if event.schema is not None:
             self._forget_in_schema(event)
             return
-        touched: list[Name] = []
+        touched: list[TableId] = []
         before = self.pushed_out
         try:
             self._follow(event, touched)
@@ -171,41 +166,35 @@ class KnownTables:
 
     def _read(self, sql: str) -> None:
         """Read a schema file."""
-        database: str | None = None
-        for line, text in statements(sql):
-            statement = Statement(text, line, database)
+        for reading in read_statements(sql, None, limited=False):
             self._catalog.steps = 0
+            statement = reading.statement
             try:
-                if statement.verb == "USE":
-                    database = statement.cursor().name("a database")
-                else:
-                    run(self._catalog, statement)
+                if statement.is_ddl or statement.object in ("TABLE", "INDEX", "DATABASE"):
+                    self._catalog.run(reading)
             except Unreadable as error:
+                at = statement.text.words[0].start if error.at is None else error.at
                 raise UsageError(
-                    f"schema file, line {error.line}: {error.what}; write it as MySQL's "
-                    "SHOW CREATE TABLE does, or leave the statement out"
+                    f"schema file, line {sql.count(chr(10), 0, at) + 1}: {error.reason}; write it "
+                    "as MySQL's SHOW CREATE TABLE does, or leave the statement out"
                 ) from None
 
-    def _follow(self, event: Event, touched: list[Name]) -> None:
+    def _follow(self, event: Event, touched: list[TableId]) -> None:
         """Apply a DDL event's statements."""
         if not self._run(event.ddl or "", event.database, touched) and event.op != "truncate":
-            raise Unreadable("there is no statement", 1)
+            raise Unreadable("there is no statement")
 
-    def _run(self, sql: str, database: str | None, touched: list[Name]) -> bool:
+    def _run(self, sql: str, database: str | None, touched: list[TableId]) -> bool:
         """Apply statements; False if there is none."""
         self._catalog.steps = 0
-        if len(sql) > MAX_DDL_LENGTH or sum(1 for _ in _WORD.finditer(sql)) > MAX_DDL_WORDS:
-            raise Unreadable("the statement is too long", 1)
-        read = False
-        for line, text in statements(sql):
-            if not text.strip():
-                continue
-            read = True
-            statement = Statement(text, line, database, touched)
-            run(self._catalog, statement)
-            if statement.routine():
+        ran = False
+        for reading in read_statements(sql, database):
+            ran = True
+            touched += reading.tables
+            self._catalog.run(reading)
+            if reading.statement.is_routine:
                 break
-        return read
+        return ran
 
     def _forget_in_schema(self, event: Event) -> None:
         """Databases with schemas do not speak MySQL: a table that is changed is not known."""
@@ -214,7 +203,7 @@ class KnownTables:
             self._catalog.remove((event.database, name), Absent.FORGOTTEN)
             self._catalog.remove((event.schema, event.table), Absent.FORGOTTEN)
 
-    def _give_up(self, event: Event, touched: list[Name]) -> None:
+    def _give_up(self, event: Event, touched: list[TableId]) -> None:
         """Forget what a statement named; a definition beside the statement tells the table anew."""
         if event.table is None and not touched:
             self._catalog.remove_database(event.database, Absent.FORGOTTEN)
@@ -224,14 +213,14 @@ class KnownTables:
             return
         if event.table is None:
             return
-        name = (event.database, event.table)
+        name = TableId(event.database, event.table)
         self._catalog.remove(name, Absent.FORGOTTEN)
         types = event.types or {}
         told = {n: Column(t.mysql) for n, t in types.items() if t.mysql is not None}
         if told and len(told) == len(types) <= MAX_COLUMNS and event.op != "drop":
-            draft = Draft(told)
-            draft.set_key(tuple(n for n in event.key or () if n in told))
-            self._catalog.put(name, Known(draft))
+            definition = TableDefinition(told)
+            definition.set_key(tuple(n for n in event.key or () if n in told))
+            self._catalog.put(name, Known(definition))
 
     def _learn_definitions(self, event: Event) -> bool:
         """Learn the tables that are defined beside a statement; False if there is none."""

@@ -1,17 +1,14 @@
-"""SQL text cut into statements and words.
+"""SQL text cut into statements and words, as MySQL reads it.
 
-The words are those of sqlglot's tokenizer. Its parser is not used: MySQL's `int8`, `real`,
-`point`, `national char`, `RENAME TABLE` and most of ALTER come out of it wrong or not at all, while
-a schema needs only names, types and keys.
+sqlglot's parser is not used: MySQL's `int8`, `real`, `point`, `national char`, `RENAME TABLE` and
+most of ALTER come out of it wrong or not at all, while a schema needs only names, types and keys.
 """
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from headgate.core.errors import HeadgateError, shown
 
@@ -24,184 +21,237 @@ def set_of(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_PUNCTUATION = set_of("( ) , . = ; - + * /")
-_DEPTH = {"(": 1, ")": -1}
-
-
 class Unreadable(HeadgateError):
-    """A statement is broken or does not fit the tables that are known."""
+    """A statement is broken or does not fit the tables that are known.
 
-    def __init__(self, what: str, line: int) -> None:
-        super().__init__(what)
-        self.what, self.line = what, line
-
-
-# Quotes may be left open here: the tokenizer then says so. Two quotes in a row are two pieces.
-_PIECE = re.compile(
-    r"""
-    '(?:[^'\\]|\\.)*+'? | "(?:[^"\\]|\\.)*+"? | `[^`]*+`?
-    | (?P<routines>^[ \t]*DELIMITER[ \t]+(?:;;|[^\w\s;]).*?(?:^[ \t]*DELIMITER[ \t]*;(?!;)|\Z))
-    | (?P<delimiter>^[ \t]*DELIMITER[ \t]*;(?!;))
-    | (?P<open>/\*M?!\d*)
-    | (?P<comment>/\*.*?(?:\*/|\Z) | --(?=\s|\Z)[^\n]*+ | \#[^\n]*+)
-    | (?P<close>\*/)
-    | (?P<end>;)
-    """,
-    re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
-)
-
-
-def statements(sql: str) -> Iterator[tuple[int, str]]:
-    """Each statement and its line; comments become blanks, what MySQL runs of them stays.
-
-    >>> list(statements("/*!40101 SET a=';' */; -- no\\nuse b"))
-    [(1, "         SET a=';'   "), (1, '  \\nuse b')]
+    `at` is where in the text; None where only the statement as a whole is to blame.
     """
-    parts: list[str] = []
-    line, at, executable = 1, 0, False
-    for piece in _PIECE.finditer(sql):
-        parts.append(sql[at : piece.start()])
-        at = piece.end()
-        text, kind = piece[0], piece.lastgroup
-        if kind == "end":
-            statement = "".join(parts)
-            yield line, statement
-            line += statement.count("\n")
-            parts.clear()
-        elif kind is None or (kind == "close" and not executable):
-            parts.append(text)
-        else:
-            executable = kind == "open" or (executable and kind != "close")
-            blank = kind in ("open", "close")
-            parts.append(" " * len(text) if blank else " " + "\n" * text.count("\n"))
-    yield line, "".join(parts) + sql[at:]
+
+    def __init__(self, reason: str, at: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.at = reason, at
 
 
 class Word(NamedTuple):
-    """One token. `word` is its upper-case text, empty where it is quoted."""
+    """One token: a word, a quoted name or text, or a punctuation mark."""
 
     text: str
+    """Without quotes, and with the escapes in them resolved."""
     word: str
-    line: int
+    """In upper case; empty where it is quoted."""
+    start: int
+    end: int
+    quote: str = ""
 
 
-@cache
-def _tokenizer() -> tuple[Callable[[str], Sequence[Any]], frozenset[Any], type[Exception]]:
-    """sqlglot's tokenizer, which kinds of token are quoted, and its error; imported when needed."""
-    from sqlglot import TokenType
-    from sqlglot.dialects.mysql import MySQL
-    from sqlglot.errors import SqlglotError
+class Words(NamedTuple):
+    """The words of one statement."""
 
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL + 1)
-    kinds = ("IDENTIFIER", "STRING", "NATIONAL_STRING", "BIT_STRING", "HEX_STRING", "BYTE_STRING")
-    return MySQL().tokenize, frozenset(TokenType[kind] for kind in kinds), SqlglotError
+    sql: str
+    words: list[Word]
+    unclosed: int | None = None
+    """Where a quote is opened that is never closed: the words end there."""
 
 
-def words(sql: str, line: int) -> list[Word]:
-    """The words of a statement's text that starts in `line`.
+_TOKEN = re.compile(
+    r"""
+    \s+ | N(?=')
+    | (?P<word>[\w$]+)
+    | (?P<mark>[(),.=;])
+    | (?P<quoted>`(?:[^`]|``)*+` | '(?:[^'\\]|\\.|'')*+' | "(?:[^"\\]|\\.|"")*+")
+    | (?P<open>/\*M?!\d*)
+    | (?P<close>\*/)
+    | /\*.*?(?:\*/|\Z) | --(?=\s|\Z)[^\n]*+ | \#[^\n]*+
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_KEPT = ("%", "_")
+"""What keeps its backslash: it is for LIKE to read."""
 
-    >>> [(w.text, w.word) for w in words("a primary  key 'x'", 1)]
-    [('a', 'A'), ('PRIMARY', 'PRIMARY'), ('KEY', 'KEY'), ('x', '')]
+_DELIMITER = re.compile(r"^[ \t]*DELIMITER\b", re.IGNORECASE | re.MULTILINE)
+_ROUTINES = re.compile(
+    r"""
+    '(?:[^'\\]|\\.)*+'? | "(?:[^"\\]|\\.)*+"? | `[^`]*+`?
+    | (?P<blank>^[ \t]*DELIMITER[ \t]+(?:;;|[^\w\s;]).*?(?:^[ \t]*DELIMITER[ \t]*;(?!;)|\Z)
+        | ^[ \t]*DELIMITER[ \t]*;(?!;))
+    | /\*(?!M?!).*?(?:\*/|\Z) | --(?=\s|\Z)[^\n]*+ | \#[^\n]*+
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_NOT_LINE_END = re.compile(r"[^\n]")
+
+
+def statements(sql: str) -> Iterator[Words]:
+    """The words of each statement that has some; of comments, only what MySQL runs of them.
+
+    >>> [[w.text for w in s.words] for s in statements("/*!40101 SET a=';' */; -- no\\nuse `b`")]
+    [['SET', 'a', '=', ';'], ['use', 'b']]
     """
-    tokenize, quoted, error = _tokenizer()
-    try:
-        tokens = tokenize(sql)
-    except error:
-        raise Unreadable("a quote is not closed", line) from None
+    text = _without_routines(sql) if _DELIMITER.search(sql) else sql
     found: list[Word] = []
-    for token in tokens:
-        at = token.line + line - 1
-        if token.token_type in quoted:
-            found.append(Word(token.text, "", at))
-        else:  # the tokenizer makes one token of PRIMARY KEY
-            for word in token.text.split():
-                found.append(Word(word, word.upper(), at))
-    return found
+    executable = False
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        if kind is None:
+            continue
+        token, start, end = match[0], match.start(), match.end()
+        if kind == "word":
+            found.append(Word(token, token.upper(), start, end))
+        elif kind == "mark" and token != ";":
+            found.append(Word(token, token, start, end))
+        elif kind == "quoted":
+            found.append(Word(_unquoted(token), "", start, end, token[0]))
+        elif kind == "mark":
+            if found:
+                yield Words(sql, found)
+                found = []
+        elif kind == "open":
+            executable = True
+        elif kind == "close" and executable:
+            executable = False
+        elif token in "'\"`":
+            yield Words(sql, found, start)
+            return
+        else:
+            found.append(Word(token, token, start, end))
+    if found:
+        yield Words(sql, found)
+
+
+def _without_routines(sql: str) -> str:
+    """The text with blanks for what the client's DELIMITER command encloses: bodies of routines."""
+    return _ROUTINES.sub(
+        lambda match: _NOT_LINE_END.sub(" ", match[0]) if match["blank"] else match[0], sql
+    )
+
+
+def _unquoted(token: str) -> str:
+    """The name or text in quotes.
+
+    >>> _unquoted("`a``b`"), _unquoted("'it''s \\\\'so\\\\' \\\\%'")
+    ('a`b', "it's 'so' \\\\%")
+    """
+    quote, text = token[0], token[1:-1]
+    if quote == "`":
+        return text.replace("``", "`")
+    if "\\" not in text:
+        return text.replace(quote * 2, quote)
+
+    def resolved(match: re.Match[str]) -> str:
+        char = match[1]
+        if char is None:
+            return quote if match[0][0] == quote else match[0]
+        return match[0] if char in _KEPT else _ESCAPED.get(char, char)
+
+    return _ESCAPE.sub(resolved, text)
+
+
+_DEPTH = {"(": 1, ")": -1}
 
 
 class Cursor:
-    """A walk over words."""
+    """A walk over some of a statement's words."""
 
-    def __init__(self, words: list[Word], line: int) -> None:
-        self.words, self.at = words, 0
-        self.last_line = words[-1].line if words else line
+    __slots__ = ("at", "end", "words")
+
+    def __init__(self, words: list[Word], at: int = 0, end: int | None = None) -> None:
+        self.words, self.at = words, at
+        self.end = len(words) if end is None else end
 
     @property
-    def line(self) -> int:
-        """The line of the next word."""
-        return self.last_line if self.done() else self.words[self.at].line
+    def place(self) -> int:
+        """Where in the text the next word is; at the end, where the last one is."""
+        at = min(self.at, self.end - 1)
+        return self.words[at].start if 0 <= at < len(self.words) else 0
 
     def done(self) -> bool:
         """Whether no word is left."""
-        return self.at >= len(self.words)
+        return self.at >= self.end
 
     def word(self, ahead: int = 0) -> str:
         """The next word in upper case; empty where it is quoted or there is none."""
         at = self.at + ahead
-        return self.words[at].word if at < len(self.words) else ""
+        return self.words[at].word if at < self.end else ""
 
     def text(self) -> str:
         """The next word as it is written; empty where there is none."""
-        return "" if self.done() else self.words[self.at].text
+        return "" if self.at >= self.end else self.words[self.at].text
 
     def take(self, *words: str) -> bool:
         """Step over these words if they come next."""
-        if any(self.word(ahead) != word for ahead, word in enumerate(words)):
-            return False
-        self.at += len(words)
+        at = self.at
+        for word in words:
+            if at >= self.end or self.words[at].word != word:
+                return False
+            at += 1
+        self.at = at
         return True
 
     def take_any(self, *words: str) -> bool:
         """Step over one of these words if it comes next."""
-        return any(self.take(word) for word in words)
+        if self.word() not in words or self.done():
+            return False
+        self.at += 1
+        return True
 
-    def error(self, what: str) -> Unreadable:
+    def error(self, reason: str) -> Unreadable:
         """An error at the next word."""
-        return Unreadable(what, self.line)
+        return Unreadable(reason, self.place)
+
+    def name_word(self, of: str) -> Word:
+        """A name, quoted or not. ANSI_QUOTES has names in double quotes."""
+        if not self.done():
+            word = self.words[self.at]
+            if word.quote or word.word[0].isalnum() or word.word[0] in "_$":
+                self.at += 1
+                return word
+        found = "the end" if self.done() else shown(self.text())
+        raise self.error(f"expected {of}, found {found}")
 
     def name(self, of: str) -> str:
-        """A name, quoted or not. ANSI_QUOTES has names in double quotes."""
-        if self.done() or self.word() in _PUNCTUATION:
-            found = "the end" if self.done() else shown(self.text())
-            raise self.error(f"expected {of}, found {found}")
-        self.at += 1
-        return self.words[self.at - 1].text
+        """The text of a name."""
+        return self.name_word(of).text
 
     def parens(self, of: str) -> Cursor:
         """What is between the parentheses that come next."""
-        line = self.line
+        place = self.place
         if not self.take("("):
             raise self.error(f"expected ( and {of}")
-        depth, start = 1, self.at
-        while depth:
-            if self.done():
-                raise Unreadable("a parenthesis is not closed", line)
-            depth += _DEPTH.get(self.words[self.at].word, 0)
-            self.at += 1
-        return Cursor(self.words[start : self.at - 1], line)
+        start, depth, words = self.at, 1, self.words
+        for at in range(start, self.end):
+            depth += _DEPTH.get(words[at].word, 0)
+            if not depth:
+                self.at = at + 1
+                return Cursor(words, start, at)
+        raise Unreadable("a parenthesis is not closed", place)
 
     def parts(self, most: int = MAX_COLUMNS + MAX_INDEXES) -> Iterator[Cursor]:
         """What is left, cut at its commas outside parentheses."""
-        depth, start, count = 0, self.at, 1
-        for at in range(self.at, len(self.words)):
-            word = self.words[at].word
-            depth += _DEPTH.get(word, 0)
+        depth, start, count, words = 0, self.at, 1, self.words
+        for at in range(start, self.end):
+            word = words[at].word
             if word == "," and not depth:
-                yield Cursor(self.words[start:at], self.words[at].line)
+                yield Cursor(words, start, at)
                 start, count = at + 1, count + 1
                 if count > most:
-                    raise Unreadable(f"more than {most} parts", self.words[at].line)
-        yield Cursor(self.words[start:], self.line)
-        self.at = len(self.words)
+                    raise Unreadable(f"more than {most} parts", words[at].start)
+            else:
+                depth += _DEPTH.get(word, 0)
+        yield Cursor(words, start, self.end)
+        self.at = self.end
 
     def outline(self) -> list[str]:
         """What is left, with `()` for parentheses and a quote before what is quoted."""
         found: list[str] = []
-        while not self.done():
-            if self.word() == "(":
+        while self.at < self.end:
+            word = self.words[self.at]
+            if word.word == "(":
                 self.parens("")
                 found.append("()")
             else:
-                found.append(self.word() or "'" + self.text().upper())
+                found.append(word.word or "'" + word.text.upper())
                 self.at += 1
         return found
