@@ -159,7 +159,7 @@ TICDC_TYPES = [
 def canal_json_ticdc(order: Order) -> tuple[str, str, str]:
     """TiCDC with its extension: `mysqlType` is a map of Go, whose order differs by the message."""
     rng = random.Random(order.number)
-    commit_ts = ((seconds(order) * 1000 + order.number % 20 * 50) << 18) + 1
+    commit_ts = ((seconds(order) * 1000 + order.number % 50 * 20) << 18) + 1
 
     def row(status: str, amount: str) -> str:
         return (
@@ -329,7 +329,7 @@ def shareplex(order: Order) -> tuple[str, str, str]:
 
 def open_protocol(order: Order) -> list[tuple[bytes, bytes]]:
     """TiCDC's classic encoder, one row per message: columns by name, both parts framed."""
-    commit_ts = ((seconds(order) * 1000 + order.number % 20 * 50) << 18) + 1
+    commit_ts = ((seconds(order) * 1000 + order.number % 50 * 20) << 18) + 1
 
     def row(status: str, amount: str) -> str:
         return (
