@@ -71,8 +71,10 @@ def passed(
 ) -> tuple[list[dict[str, Any]], PartitionReport]:
     """The messages and dead letters of a pass in their order, and its report."""
     plan = BatchPlan((tmp_path / "ledger").as_uri(), **known)
-    found = pa.Table.from_batches(passing(job, plan)(batches), WORK_SCHEMA).to_pylist()
-    (content,) = [row["report"] for row in found if row["report"] is not None]
+    contents: list[bytes] = []
+    rows = passing(job, plan, contents.extend)(batches)
+    found = pa.Table.from_batches(rows, WORK_SCHEMA).to_pylist()
+    (content,) = contents
     report = msgspec.json.decode(content, type=PartitionReport)
     report.state.applied = ()
     messages = [message for row in found for message in in_pack(row)]

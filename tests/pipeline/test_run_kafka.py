@@ -447,3 +447,25 @@ def test_topics_that_messages_name_have_partitions_of_their_own_or_make_dead_let
     letters = Store(str(tmp_path / "state" / "dead-letters")).letters()
     (said,) = {x["message"] for x in letters if x["table"] == "shop.a.b"}
     assert "collides with existing topic: __a_b; send the table to another" in said
+
+
+def test_long_messages_among_short_ones_arrive_in_order(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    notes = {n: "ä" * 5_000 if n in (25, 37) else f"note {n}" for n in range(40)}
+    topic = broker.create_topic("long", 1)
+    broker.produce(
+        topic,
+        (
+            (None, canal(data=[{"id": str(n), "amount": "1.10", "note": note}]), 0, None)
+            for n, note in notes.items()
+        ),
+    )
+
+    sink = uri(broker, "long-out", protocol="canal-json")
+    status = once(spark, tmp_path, uri(broker, topic), sink, **{"pipeline.max_messages": "10"})
+
+    assert 40 == status.totals.messages
+    rows = [json.loads(value)["data"][0] for _, _, _, value, _ in broker.consume("long-out")]
+    assert notes == {int(row["id"]): row["note"] for row in rows}
+    assert sorted(notes) == [int(row["id"]) for row in rows]

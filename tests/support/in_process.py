@@ -72,9 +72,13 @@ def batch_of(
     return found
 
 
-def passed(job: Job, plan: BatchPlan, batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows of one pass."""
-    return pa.Table.from_batches(passing(job, plan)([batch]), WORK_SCHEMA).to_pylist()
+def passed(
+    job: Job, plan: BatchPlan, batch: pa.RecordBatch
+) -> tuple[list[dict[str, Any]], list[PartitionReport]]:
+    """The rows and the reports of one pass."""
+    told: list[bytes] = []
+    rows = pa.Table.from_batches(passing(job, plan, told.extend)([batch]), WORK_SCHEMA).to_pylist()
+    return rows, [msgspec.json.decode(each, type=PartitionReport) for each in told]
 
 
 def run_job(
@@ -87,7 +91,7 @@ def run_job(
     """Run batches as the engine does: each until a pass lacked nothing, its DDL as barriers."""
     state = state or State()
     driver = Engine.__new__(Engine)  # without Spark
-    driver.job, driver.signatures, driver.long = job, {}, False
+    driver.job, driver.signatures = job, {}
     driver.topics = [None] * len(job.sinks)
     out = Out([[] for _ in job.sinks], [], state)
     known = Storage((root / "known").as_uri())
@@ -98,10 +102,7 @@ def run_job(
         more: BatchPlan | None = replace(state.plan(known.uri), topics=driver.known_topics())
         while more is not None:
             plan = more
-            rows = passed(job, plan, batch)
-            reports = [
-                msgspec.json.decode(r["report"], type=PartitionReport) for r in rows if r["report"]
-            ]
+            rows, reports = passed(job, plan, batch)
             more = driver.more(plan, reports)
         met = {each.id: each for report in reports for each in report.ddl}
         ddl = [met.get(each.id, each) for each in plan.ddl]

@@ -13,12 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import msgspec
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate.arrow.headers import FROM_TEXT, ID_HEADER, TYPE
+from headgate.arrow.headers import ID_HEADER, TYPE
 from headgate.arrow.messages import Partition
 from headgate.codec.encoder import Encoder
 from headgate.config.job import Job, Sink, Source
@@ -28,18 +26,16 @@ from headgate.core.event import Event, Record
 from headgate.core.options import names
 from headgate.formats import load
 from headgate.kafka.admin import DEFAULT_PARTITIONS
-from headgate.kafka.client_options import REQUEST_SIZE
 from headgate.pipeline import row_filter
 from headgate.pipeline.balance import check_balance
+from headgate.pipeline.batch_pass import PassResult, PassRunner, released_on_error
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.dedup import comes_before, commit_time
-from headgate.pipeline.partition_worker import WORK_SCHEMA, passing
 from headgate.pipeline.plan import BatchPlan, KnownTopics, PartitionReport, PlannedDdl
 from headgate.pipeline.state import State, States
 from headgate.sinks.writers import Batch, FileWriter, KafkaWriter, Owner, Writer, writer
 from headgate.sources import streams
 from headgate.sources.topic_ids import TopicIds
-from headgate.spark import arrow_batching, filesystem
 from headgate.spark.checkpoint import check_progress, query_id
 from headgate.spark.row_packing import unpacked
 from headgate.spark.storage import Storage
@@ -91,8 +87,7 @@ class Engine:
         self.letters = FileWriter(letters, Owner(job_id, job.checkpoint), lines=False)
         self.signatures: dict[int, set[str]] = {}
         self.judging = any(each.where for each in job.filters)
-        self.long = False
-        """Whether messages have come that are too long to be only counted (arrow_batching.py)."""
+        self.passes = PassRunner(spark, self.job)
         self.busy = threading.Lock()
         self.state = self.states.latest()
         self.still_ours: Callable[[], None] = lambda: None
@@ -121,7 +116,7 @@ class Engine:
             before = state.totals
             parts = [Parts() for _ in self.job.sinks]
             letters: list[DataFrame] = []
-            held: list[DataFrame] = []
+            passes: list[PassResult] = []
             reports: list[PartitionReport] = []
             files: list[tuple[str, str]] = []
             try:
@@ -135,12 +130,13 @@ class Engine:
                     if messages is None:
                         continue
                     again = inbox or self.job.source.kind != "kafka"
-                    work, found, ddl = self.worked(messages, state, again, inbox)
-                    held.append(work)
+                    result, ddl = self.worked(messages, state, again, inbox)
+                    passes.append(result)
+                    found = result.reports
                     if any(report.counts.rejected for report in found):
-                        letters.append(letters_of(work))
+                        letters.append(result.dead_letters())
                     for sink in range(len(self.job.sinks)):
-                        self.add_parts(parts[sink], sink, work, found, ddl)
+                        self.add_parts(parts[sink], sink, result.rows, found, ddl)
                     state = state.after(number, found, ddl, replayed=inbox)
                     state.catalog = catalog_after(self.storage, state.catalog, self.job.source, ddl)
                     reports += found
@@ -151,8 +147,8 @@ class Engine:
                 source = streams.range_of(self.spark_checkpoint, number, files)
                 self.write(Batch(number, source, self.still_ours), letters, parts)
             finally:
-                for work in held:
-                    release(work)
+                for result in passes:
+                    result.release()
             state.batch = number
             self.still_ours()
             self.states.write(state)
@@ -173,46 +169,28 @@ class Engine:
 
     def worked(
         self, messages: DataFrame, state: State, again: bool, replayed: bool = False
-    ) -> tuple[DataFrame, list[PartitionReport], list[PlannedDdl]]:
-        """The work of a pass that lacked nothing, its reports, and the DDL that is new."""
-        unmeasured = (
-            not (again or self.judging or self.long)
-            and arrow_batching.share(messages.sparkSession) > 0
-        )
+    ) -> tuple[PassResult, list[PlannedDdl]]:
+        """A pass whose plan lacked nothing, and the DDL that is new."""
         plan = state.plan(self.storage.uri)
-        plan = replace(plan, by_place=again, unmeasured=unmeasured, topics=self.known_topics())
+        plan = replace(plan, by_place=again, topics=self.known_topics())
         if replayed:  # its tombstones belong to no delete
             known = {
                 p: msgspec.structs.replace(s, last_delete=None) for p, s in plan.partitions.items()
             }
             plan = replace(plan, partitions=known)
         while True:
-            work = self.passed(messages, plan)
-            try:
-                reports = reports_of(work)
-                if any(report.fastpath_wrong for report in reports):
+            result = self.passes.run(self.judged_rows(messages), plan)
+            with released_on_error(result.rows):
+                if any(report.fastpath_wrong for report in result.reports):
                     raise SpliceError
-                more = self.more(plan, reports)
-            except BaseException:
-                release(work)
-                raise
+                more = self.more(plan, result.reports)
             if more is None:
                 # Of copies on several partitions, one that a sink takes is the one that counts.
-                copies = [f for report in reports for f in report.ddl]
+                copies = [f for report in result.reports for f in report.ddl]
                 met = {f.id: f for f in sorted(copies, key=lambda f: not f.rejected)}
-                return work, reports, [met.get(f.id, f) for f in plan.ddl]
-            release(work)
+                return result, [met.get(f.id, f) for f in plan.ddl]
+            result.release()
             plan = more
-
-    def passed(self, messages: DataFrame, plan: BatchPlan) -> DataFrame:
-        """The work of a pass."""
-        run, schema = passing(for_workers(self.job), plan), from_arrow_schema(WORK_SCHEMA)
-        if not plan.unmeasured:
-            return kept(self.judged_rows(messages).mapInArrow(run, schema))
-        spark = messages.sparkSession
-        short = arrow_batching.shortened(messages, arrow_batching.share(spark))
-        with arrow_batching.unmeasured(spark):
-            return kept(short.mapInArrow(run, schema))
 
     def judged_rows(self, messages: DataFrame) -> DataFrame:
         """Messages with the verdicts of the job's row conditions."""
@@ -229,13 +207,11 @@ class Engine:
         known = {planned.id for planned in plan.ddl}
         new = {f.id: f for report in reports for f in report.ddl if f.id not in known}
         disordered = {r.state.partition for r in reports if r.disordered} - plan.disordered
-        self.long |= any(report.has_long for report in reports)
         topics = self.met_topics(reports, plan.topics)
-        if not (unknown or new or disordered or topics or (plan.unmeasured and self.long)):
+        if not (unknown or new or disordered or topics):
             return None
         return replace(
             plan,
-            unmeasured=plan.unmeasured and not self.long,
             ddl=in_source_order([*plan.ddl, *new.values()]),
             disordered=plan.disordered | disordered,
             topics=self.known_topics(),
@@ -401,35 +377,6 @@ def with_ids(records: list[Record], name: str) -> list[Record]:
     return records
 
 
-def kept(work: DataFrame) -> DataFrame:
-    """The rows of a pass, held while its sinks are written.
-
-    As they are: neither as a columnar cache nor in Java's serial form, which would cost as much as
-    writing them to Kafka. On a cluster in two places, because they cannot be made again when an
-    executor is lost.
-    """
-    alone = str(work.sparkSession.sparkContext.master).startswith("local")
-    level = StorageLevel(True, True, False, True, 1 if alone else 2)
-    return work.localCheckpoint(eager=True, storageLevel=level)
-
-
-def release(work: DataFrame) -> None:
-    """Let go of what `kept` holds."""
-    work._jdf.queryExecution().analyzed().rdd().unpersist(False)
-
-
-def reports_of(work: DataFrame) -> list[PartitionReport]:
-    """The reports of the partitions: one small row each."""
-    rows = work.where("report IS NOT NULL").select("report").collect()
-    return [msgspec.json.decode(bytes(row.report), type=PartitionReport) for row in rows]
-
-
-def letters_of(work: DataFrame) -> DataFrame:
-    """The dead letters of a pass."""
-    letters = work.where("dead_letter IS NOT NULL").select("dead_letter.*")
-    return letters.withColumn("headers", F.expr(FROM_TEXT))
-
-
 def in_source_order(ddl: list[PlannedDdl]) -> tuple[PlannedDdl, ...]:
     """DDL in the source's order, as far as that is known; else as it was met."""
 
@@ -439,19 +386,6 @@ def in_source_order(ddl: list[PlannedDdl]) -> tuple[PlannedDdl, ...]:
         )  # fmt: skip
 
     return tuple(sorted(ddl, key=functools.cmp_to_key(compare)))
-
-
-def for_workers(job: Job) -> Job:
-    """The job without what only the driver needs.
-
-    A worker gets no secrets, except those of the file system of the checkpoint.
-    """
-    sinks = [
-        replace(s, kafka={n: v for n, v in s.kafka.items() if n == REQUEST_SIZE}) for s in job.sinks
-    ]
-    source = replace(job.source, kafka={})
-    settings = filesystem.for_workers([job.checkpoint], job.settings)
-    return replace(job, source=source, sinks=tuple(sinks), settings=settings)
 
 
 def with_schema(source: Source, schema: str | None) -> Source:

@@ -53,24 +53,26 @@ from headgate.pipeline.plan import (
 from headgate.pipeline.tombstones import TombstonePairs
 from headgate.selection.selection import Selection, SelectionError
 from headgate.spark.api import fast_worker
-from headgate.spark.arrow_batching import has_long
 from headgate.spark.row_packing import PACK_SCHEMA, flat_rows, packs
 from headgate.spark.storage import Storage
 
 AN_HOUR = 3_600_000_000
 KEEP, DROP, UNKNOWN = "keep", "drop", "unknown-signature"
 """What is said of a change by a row condition (row_filter.py); else a dead letter's reason."""
-WORK_SCHEMA = pa.schema([*PACK_SCHEMA, ("dead_letter", DEAD_LETTER), ("report", pa.binary())])
-"""A row is messages for a sink, a dead letter, or at a partition's end its report."""
+WORK_SCHEMA = pa.schema([*PACK_SCHEMA, ("dead_letter", DEAD_LETTER)])
+"""A row is messages for a sink, or a dead letter."""
 
 Named = tuple[list[Record], list[str], list["str | None"]]
 """Messages, what each is known by, and its headers as text."""
 
 
 def passing(
-    job: Job, plan: BatchPlan
+    job: Job, plan: BatchPlan, report: Callable[[list[bytes]], None]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs over each partition of a batch's messages."""
+    """The function that Spark runs over each partition of a batch's messages.
+
+    It calls `report` once, at its end, with a `PartitionReport` as JSON for each topic partition.
+    """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
@@ -81,6 +83,7 @@ def passing(
                         if partition[1] is not None or plan.by_place:  # else they are paths
                             yield from worker.take(partition, messages)
             yield from worker.finish()
+            report(worker.reports)
 
     return run
 
@@ -112,6 +115,7 @@ class Worker:
         self.selection = Selection(job)
         self.storage = Storage(plan.state_uri, job.settings)
         self.partitions: dict[Partition, PartitionPass] = {}
+        self.reports: list[bytes] = []
         self.catalog = read_catalog(self.storage, plan.catalog)
         self.tables = known_tables(self.storage, plan.catalog, job.source)
         self.ddl_encoders = self.encoders()
@@ -187,9 +191,6 @@ class PartitionPass:
 
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages that follow those before."""
-        if self.worker.plan.unmeasured and has_long(messages):
-            self.report.has_long = True
-            return
         self.report.counts.messages += messages.num_rows
         taken = self.short_cut(messages)
         if taken is not None:
@@ -260,7 +261,7 @@ class PartitionPass:
         report.fastpath_wrong = self.worker.short_cut.wrong
         report.state.last_delete, report.state.newest = self.pairs.last, self.newest or None
         report.state.applied = self.ledger.write(self.worker.job.remember)
-        yield work_rows(report=[msgspec.json.encode(report)])
+        self.worker.reports.append(msgspec.json.encode(report))
 
     def fresh(
         self, events: list[Event], counts: Sequence[int], messages: pa.RecordBatch

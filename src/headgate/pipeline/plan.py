@@ -73,8 +73,6 @@ class BatchPlan:
     """Partitions whose changes have to be sorted by their commits."""
     topics: tuple[KnownTopics, ...] = ()
     """By sink."""
-    unmeasured: bool = False
-    """Whether long messages come without their contents (arrow_batching.py)."""
 
 
 class PartitionReport(msgspec.Struct):
@@ -97,5 +95,3 @@ class PartitionReport(msgspec.Struct):
     """Types of a row condition's columns that the pass had no expression for."""
     fastpath_wrong: bool = False
     """Whether the fast path and the codecs disagree: nothing of the batch may be written."""
-    has_long: bool = False
-    """Whether messages came without their contents (arrow_batching.py): the pass is of no use."""
