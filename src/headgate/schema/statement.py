@@ -150,14 +150,24 @@ _DROPPED = {
 _RENAMED = {"COLUMN": "COLUMN", "INDEX": "INDEX", "KEY": "INDEX"}
 
 
-def actions(cursor: Cursor) -> Iterator[Action]:
-    """The parts of an ALTER TABLE, from behind the table's name on.
+def alter_actions(statement: Statement) -> Iterator[Action]:
+    """The parts of an ALTER TABLE; none where it does not name a table.
 
-    >>> alter = first_statement("ALTER TABLE t ADD (a INT, KEY (a)), DROP b, ENGINE = x").cursor()
-    >>> alter.at += 1
-    >>> [action.kind for action in actions(alter)]
+    >>> alter = first_statement("ALTER TABLE t ADD (a INT, KEY (a)), DROP b, ENGINE = x")
+    >>> [action.kind for action in alter_actions(alter)]
     ['ADD COLUMN', 'ADD INDEX', 'DROP COLUMN', 'ENGINE']
     """
+    cursor = statement.cursor()
+    cursor.take("IF", "EXISTS")
+    try:
+        table_words(cursor)
+    except Unreadable:
+        return iter(())
+    return actions(cursor)
+
+
+def actions(cursor: Cursor) -> Iterator[Action]:
+    """The parts of an ALTER TABLE, from behind the table's name on."""
     for part in () if cursor.done() else cursor.parts():
         if part.word() in LAST_ACTIONS or (
             part.word() in ("ADD", "DROP") and part.word(1) == "PARTITION"

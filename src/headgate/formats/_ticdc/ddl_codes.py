@@ -1,9 +1,10 @@
-"""TiDB's number for what a DDL statement does, read from the statement's first words."""
+"""TiDB's number for what a DDL statement does."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from itertools import islice
+
+from headgate.schema.statement import Statement, alter_actions, first_statement
 
 MULTIPLE_CHANGES, UNKNOWN = 61, 0
 OF_OP = {
@@ -35,9 +36,7 @@ DDL_OPS = dict.fromkeys(ALTERS, "alter") | {
 
 OBJECTS = {
     "DATABASE": {"CREATE": 1, "DROP": 2, "ALTER": 26},
-    "SCHEMA": {"CREATE": 1, "DROP": 2, "ALTER": 26},
     "TABLE": {"CREATE": 3, "DROP": 4, "RENAME": 14, "TRUNCATE": 11, "RECOVER": 25, "REPAIR": 29},
-    "TABLES": {"DROP": 4, "RENAME": 14},
     "INDEX": {"CREATE": 7, "DROP": 8},
     "VIEW": {"CREATE": 21, "DROP": 24},
     "SEQUENCE": {"CREATE": 34, "ALTER": 35, "DROP": 36},
@@ -52,63 +51,60 @@ OBJECTS = {
     "SERVER": {},
     "TABLESPACE": {},
 }
-"""The number by object and verb; what has none in TiDB ends the search."""
-OP_OBJECTS = ("TABLE", "TABLES", "INDEX")
+"""The number by object and verb; some have none in TiDB."""
+OP_OBJECTS = ("TABLE", "INDEX")
 
-_CONSTRAINT = r"(?:CONSTRAINT (?:(?!PRIMARY|FOREIGN|UNIQUE|CHECK)\S+ )?)?"
-CHANGES = [
-    (re.compile(words + r"\b"), code)
-    for words, code in (
-        (rf"ADD {_CONSTRAINT}PRIMARY KEY", 32),
-        (rf"ADD {_CONSTRAINT}FOREIGN KEY", 9),
-        (rf"ADD {_CONSTRAINT}CHECK", 43),
-        (rf"ADD {_CONSTRAINT}(?:UNIQUE|INDEX|KEY|FULLTEXT|SPATIAL)", 7),
-        ("ADD (?:VECTOR|COLUMNAR) INDEX", 73),
-        ("ADD PARTITION", 19),
-        ("ADD", 5),
-        ("DROP PRIMARY KEY", 33),
-        ("DROP FOREIGN KEY", 10),
-        ("DROP (?:INDEX|KEY)", 8),
-        ("DROP (?:CHECK|CONSTRAINT)", 44),
-        ("DROP PARTITION", 20),
-        ("DROP", 6),
-        ("(?:MODIFY|CHANGE|RENAME COLUMN)", 12),
-        ("RENAME (?:INDEX|KEY)", 18),
-        ("RENAME", 14),
-        ("ALTER INDEX", 41),
-        ("ALTER (?:CHECK|CONSTRAINT)", 45),
-        ("ALTER", 15),
-        ("TRUNCATE PARTITION", 23),
-        ("REORGANIZE PARTITION", 64),
-        ("EXCHANGE PARTITION", 42),
-        ("PARTITION BY", 71),
-        ("REMOVE PARTITIONING", 72),
-        ("REMOVE TTL", 67),
-        ("TTL(?:_ENABLE|_JOB_INTERVAL)?", 65),
-        ("CACHE", 57),
-        ("NOCACHE", 59),
-        ("AUTO_INCREMENT", 13),
-        ("COMMENT", 17),
-        ("SHARD_ROW_ID_BITS", 16),
-        ("SET TIFLASH", 30),
-        ("(?:DEFAULT )?(?:CHARSET|CHARACTER SET|COLLATE)|CONVERT TO", 22),
-    )
-]
-"""The number of a change to a table; the first that fits counts."""
-_HOW = re.compile(r"(?:ALGORITHM|LOCK|WITH(?:OUT)? VALIDATION)\b")
-"""A part of an ALTER TABLE that says how it is done, not what."""
-_PARTITIONS = re.compile(r"\w+ PARTITION\b")
-"""A change that stands alone in its statement: what follows a comma is another partition."""
-
-_TOKEN = re.compile(
-    r"""/\*.*?(?:\*/|\Z) | --(?=\s|\Z)[^\n]* | \#[^\n]*
-    | (?P<quoted>'(?:[^'\\]|\\.)*'? | "(?:[^"\\]|\\.)*"? | `[^`]*`?)
-    | (?P<word>\w+) | (?P<mark>[(),.])""",
-    re.DOTALL | re.VERBOSE,
-)
-_ALTER_TABLE = re.compile(r"ALTER (?:IGNORE )?TABLE (?:IF EXISTS )?\S+(?: \. \S+)? (.*)")
-FAR_ENOUGH = 24
-"""Words in which a CREATE or DROP names its object; CREATE VIEW needs the most."""
+ACTIONS = {
+    "ADD PRIMARY KEY": 32,
+    "ADD FOREIGN KEY": 9,
+    "ADD CHECK": 43,
+    "ADD INDEX": 7,
+    "ADD VECTOR INDEX": 73,
+    "ADD PARTITION": 19,
+    "ADD COLUMN": 5,
+    "ADD PERIOD": 5,
+    "DROP PRIMARY KEY": 33,
+    "DROP FOREIGN KEY": 10,
+    "DROP INDEX": 8,
+    "DROP CHECK": 44,
+    "DROP CONSTRAINT": 44,
+    "DROP PARTITION": 20,
+    "DROP COLUMN": 6,
+    "MODIFY COLUMN": 12,
+    "CHANGE COLUMN": 12,
+    "RENAME COLUMN": 12,
+    "RENAME INDEX": 18,
+    "RENAME TABLE": 14,
+    "ALTER INDEX": 41,
+    "ALTER CHECK": 45,
+    "ALTER CONSTRAINT": 45,
+    "ALTER": 15,
+    "TRUNCATE PARTITION": 23,
+    "REORGANIZE PARTITION": 64,
+    "EXCHANGE PARTITION": 42,
+    "PARTITION BY": 71,
+    "REMOVE PARTITIONING": 72,
+    "REMOVE TTL": 67,
+    "TTL": 65,
+    "TTL_ENABLE": 65,
+    "TTL_JOB_INTERVAL": 65,
+    "CACHE": 57,
+    "NOCACHE": 59,
+    "AUTO_INCREMENT": 13,
+    "COMMENT": 17,
+    "SHARD_ROW_ID_BITS": 16,
+    "SET TIFLASH": 30,
+    "DEFAULT CHARSET": 22,
+    "DEFAULT CHARACTER": 22,
+    "DEFAULT COLLATE": 22,
+    "CHARSET": 22,
+    "CHARACTER SET": 22,
+    "COLLATE": 22,
+    "CONVERT TO": 22,
+}
+"""The number of a part of ALTER TABLE, by its kind or the first word of that."""
+METHODS = ("ALGORITHM", "LOCK", "WITH", "WITHOUT")
+"""The first words of parts that say how a table is altered, not what."""
 MOST_CHANGES = 100
 """So many changes of a statement are looked at."""
 
@@ -131,42 +127,22 @@ def ddl_codes(statement: str, op: str | None) -> list[int]:
     >>> ddl_codes("ALTER TABLE t ADD a INT, DROP INDEX i, LOCK=NONE", None)
     [5, 8]
     """
-    found = list(words(statement))
+    first = first_statement(statement)
     fallback = OF_OP.get(op or "", UNKNOWN)
-    if not found:
+    if (first.verb, first.object) == ("ALTER", "TABLE"):
+        return _alter_codes(first, fallback) or [fallback]
+    by_verb = OBJECTS.get(first.object)
+    if by_verb is None:
         return [fallback]
-    altered = _ALTER_TABLE.fullmatch(" ".join(found))
-    if altered:
-        changes = [c for c in altered[1].split(" , ") if not _HOW.match(c)] or [""]
-        if _PARTITIONS.match(changes[0]):
-            del changes[1:]
-        return [
-            next((n for pattern, n in CHANGES if pattern.match(change)), fallback)
-            for change in changes[:MOST_CHANGES]
-        ]
-    verb = found[0]
-    for word in found[1:FAR_ENOUGH]:
-        if word in OBJECTS:
-            # An `op` is of a table or an index: create is no answer to CREATE TRIGGER.
-            return [OBJECTS[word].get(verb, fallback if word in OP_OBJECTS else UNKNOWN)]
-    return [11 if verb == "TRUNCATE" else fallback]
+    # An `op` is of a table or an index: create is no answer to CREATE TRIGGER.
+    return [by_verb.get(first.verb, fallback if first.object in OP_OBJECTS else UNKNOWN)]
 
 
-def words(statement: str) -> Iterator[str]:
-    """Words and marks outside of parentheses, in capitals; a quoted name or text is one mark.
-
-    The parentheses of ADD (a INT, b INT) do not count: each of its columns is a change.
-
-    >>> list(words("ADD `index` int(11), /* x */ DROP b"))
-    ['ADD', '`', 'INT', ',', 'DROP', 'B']
-    """
-    depth, last = 0, ""
-    for token in _TOKEN.finditer(statement):
-        text = token["word"] or token["mark"]
-        if text == "(":
-            depth += depth > 0 or last not in ("ADD", "COLUMN")
-        elif text == ")":
-            depth = max(0, depth - 1)
-        elif depth == 0 and (text or token["quoted"]):
-            last = text.upper() if text else "`"
-            yield last
+def _alter_codes(statement: Statement, fallback: int) -> list[int]:
+    kinds = (action.kind for action in islice(alter_actions(statement), MOST_CHANGES))
+    firsts = ((kind, kind.split(" ", 1)[0]) for kind in kinds)
+    return [
+        ACTIONS.get(kind) or ACTIONS.get(first) or fallback
+        for kind, first in firsts
+        if first not in METHODS
+    ]
