@@ -15,6 +15,9 @@ from headgate.schema.tokenizer import Cursor, Unreadable, Word, Words, set_of, s
 MAX_LENGTH = 256 * 1024
 """So many characters of a statement are looked at."""
 
+HEAD_WORDS = 40
+"""In so many words a statement says what it is about; CREATE VIEW needs the most."""
+
 _WITH_OBJECT = set_of("CREATE ALTER DROP RENAME TRUNCATE")
 _MODIFIERS = set_of("""
     TEMPORARY GLOBAL SESSION ONLINE OFFLINE IGNORE UNIQUE FULLTEXT SPATIAL AGGREGATE LOADABLE
@@ -62,26 +65,31 @@ class Statement(NamedTuple):
 
     @property
     def op(self) -> str:
-        """The operation of a DDL event; `query` where it is not about a table or an index.
-
-        >>> first_statement("/* x */ create unique index i on t (a)").op
-        'create_index'
-        """
+        """The operation of a DDL event; `query` where it is not about a table or an index."""
         return _OPS.get((self.verb, self.object), "query")
 
 
-def split_statements(sql: str) -> Iterator[Statement]:
+def split_statements(sql: str, most_words: int | None = None) -> Iterator[Statement]:
     """The statements in a text.
 
     >>> [(s.verb, s.object) for s in split_statements("DROP VIEW v; CREATE OR REPLACE TABLE t")]
     [('DROP', 'VIEW'), ('CREATE', 'TABLE')]
     """
-    return map(_statement, statements(sql))
+    return map(_statement, statements(sql, most_words))
 
 
-def first_statement(sql: str) -> Statement:
+def first_statement(sql: str, most_words: int | None = None) -> Statement:
     """The first statement in a text; one without words where there is none."""
-    return next(split_statements(sql[:MAX_LENGTH]), _statement(Words(sql, [])))
+    return next(split_statements(sql[:MAX_LENGTH], most_words), _statement(Words(sql, [])))
+
+
+def ddl_op(sql: str) -> str:
+    """The operation of a DDL event, by the statement's first words.
+
+    >>> ddl_op("/* x */ create unique index i on t (a)"), ddl_op("CREATE DATABASE d")
+    ('create_index', 'query')
+    """
+    return first_statement(sql, HEAD_WORDS).op
 
 
 def _statement(text: Words) -> Statement:

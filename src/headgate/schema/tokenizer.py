@@ -84,8 +84,10 @@ _ROUTINES = re.compile(
 _NOT_LINE_END = re.compile(r"[^\n]")
 
 
-def statements(sql: str) -> Iterator[Words]:
+def statements(sql: str, most: int | None = None) -> Iterator[Words]:
     """The words of each statement that has some; of comments, only what MySQL runs of them.
+
+    With `most`, a statement ends after so many words.
 
     >>> [[w.text for w in s.words] for s in statements("/*!40101 SET a=';' */; -- no\\nuse `b`")]
     [['SET', 'a', '=', ';'], ['use', 'b']]
@@ -98,6 +100,8 @@ def statements(sql: str) -> Iterator[Words]:
         if kind is None:
             continue
         token, start, end = match[0], match.start(), match.end()
+        if most is not None and len(found) >= most:
+            break
         if kind == "word":
             found.append(Word(token, token.upper(), start, end))
         elif kind == "mark" and token != ";":

@@ -17,6 +17,7 @@ from headgate.core.json import Number, members
 from headgate.formats import load
 from headgate.formats._oms import decode_values as oms
 from headgate.formats.base import Sniffed
+from headgate.schema.statement import ddl_op
 
 FORMATS = ("oms-default", "dataworks", "shareplex")
 GOLDEN = {
@@ -315,4 +316,4 @@ def test_text_that_is_no_second_count_stays(text: str) -> None:
     ],
 )
 def test_ddl_op_by_first_words(statement: str, op: str) -> None:
-    assert oms.ddl_op(statement) == op
+    assert ddl_op(statement) == op

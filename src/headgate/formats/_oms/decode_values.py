@@ -37,13 +37,7 @@ FIRST_MICROS = 100_000_000_000_000
 """The smallest number that is read as microseconds, not as milliseconds."""
 
 _CLOCK = [f"{s // 3600:02}:{s // 60 % 60:02}:{s % 60:02}" for s in range(86400)]
-_SPACE = re.compile(r"\s*")
 _MILLIS = re.compile(r"(-?\d{1,13})(?:\.(\d+))?")
-_DDL = re.compile(
-    r"(create|alter|drop|rename|truncate)\s+"
-    r"(?:(?:global\s+)?temporary\s+|unique\s+|fulltext\s+|spatial\s+)?(table|index)?",
-    re.IGNORECASE,
-)
 
 
 def converter(mysql_type: str) -> TypedConvert | None:
@@ -265,36 +259,6 @@ def int64(value: str | int) -> int | None:
             return None
         value = int(value)
     return value if -(2**63) <= value < 2**63 else None
-
-
-def ddl_op(statement: str) -> str:
-    """What a DDL statement does, by its first words, for messages that do not say.
-
-    >>> ddl_op("/* app */ CREATE UNIQUE INDEX i ON t (a)"), ddl_op("create database d")
-    ('create_index', 'query')
-    """
-    match = _DDL.match(uncommented(statement))
-    if not match:
-        return "query"
-    verb, what = match[1].lower(), (match[2] or "").lower()
-    if what == "index" and verb in ("create", "drop"):
-        return f"{verb}_index"
-    return verb if what == "table" or verb == "truncate" else "query"
-
-
-def uncommented(statement: str) -> str:
-    """A statement from its first word on, without the comments before it."""
-    at = 0
-    while True:
-        at = _SPACE.match(statement, at).end()  # type: ignore[union-attr]
-        if statement.startswith("/*", at):
-            end = statement.find("*/", at + 2)
-            at = len(statement) if end < 0 else end + 2
-        elif statement.startswith(("-- ", "#"), at):
-            end = statement.find("\n", at)
-            at = len(statement) if end < 0 else end + 1
-        else:
-            return statement[at : at + 200]
 
 
 def unknown(member: str, format: str, known: list[str]) -> DecodeError:

@@ -23,6 +23,7 @@ from headgate.formats.debezium.source import (
     position_of,
     source_moment,
 )
+from headgate.schema.statement import HEAD_WORDS, alter_actions, first_statement
 
 FORMAT_NAME = "debezium"
 TIME_MEMBERS = {"ts_ms", "ts_us", "ts_ns"}
@@ -30,8 +31,6 @@ STATUS_OPS = {"BEGIN": "begin", "END": "commit"}
 SNAPSHOT_OPS = {"STARTED": "snapshot_begin", "COMPLETED": "snapshot_end"}
 CHANGE_OPS = {"CREATE": "create", "ALTER": "alter", "DROP": "drop"}
 
-_COMMENT = re.compile(r"\s*(?:/\*(?!!).*?\*/|--[^\n]*\n|#[^\n]*\n|/\*!\d*)", re.DOTALL)
-_WORDS = re.compile(r"[A-Za-z]+")
 _NAME = re.compile(r'\.?"((?:[^"]|"")*+)"')
 
 
@@ -264,23 +263,13 @@ def statement_op(ddl: str) -> str | None:
     >>> statement_op("/* x */ CREATE UNIQUE INDEX i ON t (a)"), statement_op("GRANT ALL")
     ('create_index', None)
     """
-    start = 0
-    while match := _COMMENT.match(ddl, start):
-        start = match.end()
-    words = [w.upper() for w in _WORDS.findall(ddl[start : start + 200])[:4]]
-    if not words:
+    statement = first_statement(ddl, HEAD_WORDS)
+    if not statement.is_ddl:
         return None
-    if words[0] in ("CREATE", "DROP") and "INDEX" in words[1:3]:
-        return f"{words[0].lower()}_index"
-    if words[0] == "ALTER" and "RENAME" in words[2:] and _RENAME.match(ddl, start):
-        return "rename"
-    known = ("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")
-    return words[0].lower() if words[0] in known else None
-
-
-_RENAME = re.compile(
-    r"\s*ALTER\s+TABLE\s+\S+\s+RENAME\s+(?!\s|COLUMN\b|INDEX\b|KEY\b)", re.IGNORECASE
-)
+    if statement.op == "alter":
+        first = next(alter_actions(statement), None)
+        return "rename" if first is not None and first.kind == "RENAME TABLE" else "alter"
+    return statement.verb.lower() if statement.op == "query" else statement.op
 
 
 def no_envelope(found: dict[str, Raw]) -> DecodeError:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from headgate.core.event import Event, Types
 from headgate.core.mysql_types import parse_type
 from headgate.formats.table_definitions import table_definitions
+from headgate.schema.changes import RenameTable
+from headgate.schema.ddl import changes
 from headgate.schema.known_tables import KnownTables
+from headgate.schema.statement import HEAD_WORDS, first_statement
 from headgate.schema.tables import Table
 
 VERBS = {"create": "create", "alter": "alter", "drop": "drop", "rename": "alter"}
-_DATABASE = re.compile(r"\s*(create|alter|drop)\s+(?:database|schema)\b", re.IGNORECASE)
-_VIEW = re.compile(
-    r"\s*(?:create|alter|drop)\s+(?:(?!table\b)[^\s(`]{1,100}\s+){0,9}?view\b", re.IGNORECASE
-)
-_NAME = r"(?:`((?:[^`]|``)++)`|([\w$]++))"
-_TABLE = rf"(?:{_NAME}\s*+\.\s*+)?{_NAME}"
-_RENAME = re.compile(r"\s*rename\s+tables?\s", re.IGNORECASE)
-_PAIR = re.compile(rf"(?<![\w$`]){_TABLE}\s+to\s+{_TABLE}", re.IGNORECASE)
-_ALTER = re.compile(
-    rf"\s*alter\s+table\s+{_TABLE}\s+rename\s+(?:to\s+|as\s+|=\s*)?"
-    rf"(?!(?:column|index|key)\b){_TABLE}",
-    re.IGNORECASE,
-)
-MOST_SEARCHED = 10_000
-"""So many characters of a statement are searched for names."""
-
+DATABASE_VERBS = {"CREATE": "create", "ALTER": "alter", "DROP": "drop"}
 Name = tuple["str | None", "str | None"]
 
 
@@ -48,41 +35,36 @@ def change_of(event: Event) -> Change | None:
     'database-create'
     >>> change_of(Event("ddl", "create_index", "d", "t"))
     """
-    statement = (event.ddl or "")[:MOST_SEARCHED]
+    statement = first_statement(event.ddl or "", HEAD_WORDS)
     own = event.format == "maxwell"
     verb = VERBS.get(event.op or "")
     name = (event.database, event.table)
     if event.table is None:
-        found = _DATABASE.match(statement)
         if not own:  # there are many statements without a table
-            verb = found and found[1].lower()
+            verb = DATABASE_VERBS.get(statement.verb) if statement.object == "DATABASE" else None
         return Change(f"database-{verb}", name, name) if verb else None
-    if verb is None or _VIEW.match(statement):
+    if verb is None or statement.object == "VIEW":
         return None
-    before, after = renamed(event, statement) if event.op == "rename" else (name, name)
+    before, after = renamed(event) if event.op == "rename" else (name, name)
     return Change(f"table-{verb}", name if own else before, after)
 
 
-def renamed(event: Event, statement: str) -> tuple[Name, Name]:
-    """The names of an event's table before and after a statement; the same where it tells none.
+def renamed(event: Event) -> tuple[Name, Name]:
+    """The names of an event's table before and after its statement; the same where it tells none.
 
-    >>> renamed(Event("ddl", "rename", "d", "t"), "alter table t rename x.`u``v`")
+    >>> renamed(Event("ddl", "rename", "d", "t", ddl="alter table t rename x.`u``v`"))
     (('d', 't'), ('x', 'u`v'))
     """
-    found = _PAIR.finditer(statement) if _RENAME.match(statement) else [_ALTER.match(statement)]
-    pairs = [name_pair(pair, event.database) for pair in found if pair]
+    pairs: list[tuple[Name, Name]] = [
+        ((change.table.database, change.table.table), (change.to.database, change.to.table))
+        for change in changes(event.ddl or "", event.database)
+        if isinstance(change, RenameTable)
+    ]
     for side in (0, 1):  # producers differ in which of the names they give
         for names in pairs:
             if names[side][1] == event.table:
                 return names
     return (event.database, event.table), (event.database, event.table)
-
-
-def name_pair(match: re.Match[str], database: str | None) -> tuple[Name, Name]:
-    """The two tables' names in a match of four names, two of which may be missing."""
-    parts = match.groups()
-    names = [(q.replace("``", "`") if q else plain) for q, plain in zip(parts[::2], parts[1::2])]
-    return (names[0] or database, names[1]), (names[2] or database, names[3])
 
 
 class Definitions:

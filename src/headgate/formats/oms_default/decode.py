@@ -24,7 +24,6 @@ from headgate.formats._oms.decode_values import (
     Bare,
     TypedConverters,
     converter,
-    ddl_op,
     image_text,
     int64,
     typed,
@@ -32,6 +31,7 @@ from headgate.formats._oms.decode_values import (
     wrong_images,
 )
 from headgate.formats.base import Decode, Sniffed
+from headgate.schema.statement import ddl_op
 
 ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 DDL_OPS = {

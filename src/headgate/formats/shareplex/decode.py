@@ -21,12 +21,12 @@ from headgate.core.options import CommonOptions
 from headgate.core.values import EPOCH
 from headgate.formats._oms.decode_values import (
     Bare,
-    ddl_op,
     image_text,
     sequence,
     unknown,
 )
 from headgate.formats.base import Decode, Sniffed
+from headgate.schema.statement import ddl_op
 
 ROW_OPS = {"ins": "insert", "upd": "update", "del": "delete"}
 OPS = [*ROW_OPS, "ddl", "heartbeat"]
