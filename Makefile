@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
 help:  ## Show this help
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## Make the environment (.venv) with all dependencies
 
@@ -22,6 +22,9 @@ demo: $(STAMP)  ## Decode a shop's changes from every dialect, convert them, run
 
 test: $(STAMP)  ## Run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=25 $(PYTEST_ARGS)
+
+test-fast: $(STAMP)  ## Run the tests that need neither Spark nor a broker
+	$(BIN)/python -m pytest -n 2 -m "not spark" $(PYTEST_ARGS)
 
 interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter what is written; jobs in S3 and on a Spark cluster
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)
@@ -49,4 +52,4 @@ bench: $(STAMP)  ## Measure decoding and conversion beside Spark's floor and Fli
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo docs test interop torture lint format bench clean
+.PHONY: help setup demo docs test test-fast interop torture lint format bench clean

@@ -27,6 +27,14 @@ def spark() -> Iterator[SparkSession]:
     found.stop()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts Spark or a broker; a test that does so in another process says it itself."""
+    for item in items:
+        needed = {"spark", "broker"} & set(getattr(item, "fixturenames", ()))
+        if needed or (isinstance(item, DoctestItem) and item.name.startswith(NEED_SPARK)):
+            item.add_marker(pytest.mark.spark)
+
+
 @pytest.fixture(autouse=True)
 def _session_for_examples(
     request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]

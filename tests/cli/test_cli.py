@@ -56,6 +56,7 @@ def test_decode_prints_one_object_per_event(feed: Path) -> None:
     )
 
 
+@pytest.mark.spark
 def test_decode_sums_up_the_dead_letters_on_stderr_and_keeps_them(
     feed: Path, tmp_path: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_out_writes_the_same_events_as_parquet(feed: Path, tmp_path: Path) -> No
     assert 2 == run("decode", str(feed), "--out", str(out)).returncode  # never among other files
 
 
+@pytest.mark.spark
 def test_spark_prints_what_the_process_prints(feed: Path) -> None:
     here, there = run("decode", str(feed)), run("decode", str(feed), "--master", "local[2]")
 
@@ -118,6 +120,7 @@ def test_spark_prints_what_the_process_prints(feed: Path) -> None:
     )
 
 
+@pytest.mark.spark
 def test_a_directory_of_every_kind_of_file_goes_through_spark_in_name_order(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(canal(id=1) + b"\r\n" + canal(id=2) + b"\n")
     pretty = json.dumps(json.loads(canal(id=3)), indent=2)

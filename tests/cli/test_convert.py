@@ -58,7 +58,7 @@ def test_convert_prints_to_standard_output(feed: Path) -> None:
     assert [{"id": 1, "amount": 1.1, "note": None}] == json.loads(done.stdout)["data"]
 
 
-@pytest.mark.parametrize("name", ["out.parquet", "out"])
+@pytest.mark.parametrize("name", ["out.parquet", pytest.param("out", marks=pytest.mark.spark)])
 def test_convert_writes_parquet_with_kafkas_columns(feed: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     run("convert", "--to", "open-protocol", str(feed), str(out), "--option", "partition-num=3")
@@ -179,6 +179,7 @@ def test_wrong_calls_are_refused(feed: Path, arguments: list[str], said: str) ->
     assert said in done.stderr.decode()
 
 
+@pytest.mark.spark
 def test_spark_writes_what_this_process_writes(feed: Path, tmp_path: Path) -> None:
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     to = ("convert", "--to", "canal-json:ticdc", "--report")
@@ -194,7 +195,9 @@ def test_spark_writes_what_this_process_writes(feed: Path, tmp_path: Path) -> No
     assert pq.read_table(tmp_path / "e1").to_pylist() == pq.read_table(tmp_path / "e2").to_pylist()
 
 
-@pytest.mark.parametrize("master", [(), ("--master", "local[1]")])
+@pytest.mark.parametrize(
+    "master", [(), pytest.param(("--master", "local[1]"), marks=pytest.mark.spark)]
+)
 def test_what_lines_cannot_hold_is_reported(
     feed: Path, tmp_path: Path, master: tuple[str, ...]
 ) -> None:

@@ -113,6 +113,7 @@ def wait_for_lines(job: Path, count: int) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.spark
 def test_a_job_runs_before_its_first_message_and_a_signal_to_its_group_stops_it(job: Path) -> None:
     with started(job) as (running, java):
         command = Path(f"/proc/{java}/cmdline").read_bytes()
@@ -132,6 +133,7 @@ def test_a_job_runs_before_its_first_message_and_a_signal_to_its_group_stops_it(
 
 
 @pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.spark
 def test_the_end_of_the_jvm_is_told_as_that_or_is_the_stop_that_was_asked_for(
     job: Path, asked: bool
 ) -> None:

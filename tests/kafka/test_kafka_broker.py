@@ -87,6 +87,7 @@ def test_spark_reads_and_writes(broker: Broker, spark: SparkSession) -> None:
     assert [(p - 1, *rest) for p, *rest in broker.consume(target)] == broker.consume(source)
 
 
+@pytest.mark.spark
 def test_killed_and_started_again_it_has_its_messages() -> None:
     with Broker() as broker:
         broker.create_topic("kept")
@@ -105,6 +106,7 @@ os.kill(os.getpid(), 9)
 """
 
 
+@pytest.mark.spark
 def test_it_dies_with_whoever_started_it() -> None:
     done = subprocess.run(
         [sys.executable, "-c", DIES], cwd=SUPPORT, capture_output=True, text=True, timeout=120

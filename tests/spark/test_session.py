@@ -26,6 +26,7 @@ print(spark.sparkContext.getConf().get("spark.python.unix.domain.socket.dir"))
 """
 
 
+@pytest.mark.spark
 def test_workers_are_reached_by_unix_sockets_that_leave_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert 0 == done.returncode, done.stderr
