@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -10,18 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.codec.partitioning import (
-    PRODUCERS,
-    RULES,
-    DispatchError,
-    java_hash,
-    partitioner,
-    ticdc_hash,
-)
+from headgate.codec.partitioning import partitioner
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event
+from headgate.formats import MODULES, load
+from headgate.formats._ticdc.partitioning import ticdc_hash
+from headgate.formats.partitioning import DispatchError, PartitionRules, java_hash
 
-PAIRS = [(producer, rule) for producer, own in PRODUCERS.items() for rule in own.rules]
+PRODUCERS: dict[str, PartitionRules | None] = {"kafka": None} | {
+    rules.producer: rules
+    for name in MODULES
+    for rules in load(name).encoding.partition_rules.values()
+}
+PAIRS = [(producer, rule) for producer, own in PRODUCERS.items() if own for rule in own.rules]
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def row(table: str = "test.t1", op: str = "insert", **members: Any) -> Event:
@@ -37,12 +40,12 @@ def chosen(
     columns: str | None = None,
     broadcast_ddl: bool = False,
 ) -> tuple[int | None, ...]:
-    return partitioner(rule, count, columns, producer, broadcast_ddl)(event)
+    return partitioner(rule, count, columns, PRODUCERS[producer], broadcast_ddl)(event)
 
 
-def refusal(*arguments: Any) -> str:
+def refusal(rule: Any, count: Any, columns: Any, producer: str, broadcast_ddl: bool) -> str:
     with pytest.raises(UsageError) as caught:
-        partitioner(*arguments)
+        partitioner(rule, count, columns, PRODUCERS[producer], broadcast_ddl)
     return str(caught.value)
 
 
@@ -130,9 +133,9 @@ def test_timestamps_are_hashed_as_the_producers_local_text() -> None:
         ("ticdc-new", "index-value", crc),
         ("canal", "primary-key", java),
     ):
-        choose = partitioner(rule, 1000, None, producer, False, zone)
+        choose = partitioner(rule, 1000, None, PRODUCERS[producer], False, zone)
         assert (expected % 1000,) == choose(event)
-    choose = partitioner("primary-key", 1000, None, "maxwell", False, zone)
+    choose = partitioner("primary-key", 1000, None, PRODUCERS["maxwell"], False, zone)
     assert (abs(java_hash("2024-05-01 00:00:00")) % 1000,) == choose(event), "Maxwell has UTC"
 
 
@@ -140,7 +143,7 @@ def test_a_time_that_comes_twice_has_a_partition() -> None:
     types = {"at": ColumnType("timestamp")}
     event = row(key=("at",), after={"at": "2023-10-29 00:30:00"}, types=types)
     expected = (crc32(b"testt1") ^ crc32(b"at2023-10-29 02:30:00")) % 1000
-    choose = partitioner("index-value", 1000, None, "ticdc", False, "Europe/Berlin")
+    choose = partitioner("index-value", 1000, None, PRODUCERS["ticdc"], False, "Europe/Berlin")
     assert (expected,) == choose(event)
 
 
@@ -380,7 +383,8 @@ def test_ddl_goes_to_the_first_partition_or_to_all(producer: str, rule: str) -> 
 
 @pytest.mark.parametrize(("producer", "rule"), PAIRS)
 def test_watermarks_go_everywhere_and_the_rest_to_the_first(producer: str, rule: str) -> None:
-    choose = partitioner(rule, 3, "a" if rule == "columns" else None, producer, True)
+    columns = "a" if rule == "columns" else None
+    choose = partitioner(rule, 3, columns, PRODUCERS[producer], True)
     assert (0, 1, 2) == choose(Event("watermark", commit_ts=5))
     for kind in ("heartbeat", "marker", "tombstone", "invalid"):
         assert (0,) == choose(Event(kind, commit_ts=5))
@@ -397,8 +401,9 @@ def test_kafka_chooses_for_itself() -> None:
 # What is refused
 
 
-def test_every_rule_is_described_and_some_producer_has_it() -> None:
-    assert set(RULES) == {rule for _, rule in PAIRS}
+def test_every_rule_is_described() -> None:
+    described = (DOCS / "dispatch.md").read_text()
+    assert [] == [rule for _, rule in PAIRS if f"`{rule}`" not in described]
 
 
 @pytest.mark.parametrize(
@@ -429,7 +434,6 @@ def test_a_rule_that_the_producer_does_not_have(producer: str, rule: str, words:
         (("columns", 3, "a,b,A", "ticdc", False), "names a column twice"),
         (("table", 3, "a", "ticdc", False), "partition-columns is for the partition rule columns"),
         ((None, None, "a", "canal", False), "partition-columns is for the partition rule columns"),
-        ((None, 3, None, "ticcdc", False), "unknown producer 'ticcdc'; did you mean 'ticdc'?"),
     ],
 )
 def test_wrong_calls(arguments: tuple[Any, ...], words: str) -> None:
@@ -483,7 +487,7 @@ def test_a_row_stays_where_it_is_while_its_key_does(
     producer: tuple[str, str], count: int, image: dict[str, str | None], note: str | None
 ) -> None:
     name, rule = producer
-    choose = partitioner(rule, count, None, name, False)
+    choose = partitioner(rule, count, None, PRODUCERS[name], False)
     changed = image | {"note": note}
     key = ("id", "part")
     life = [

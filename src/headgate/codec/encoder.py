@@ -9,7 +9,7 @@ import msgspec
 
 from headgate.codec.decoder import decoder
 from headgate.codec.loss_samples import DATABASE, SCHEMA, TABLE, TOPIC, specimens
-from headgate.codec.partitioning import DispatchError, Partition, partitioner
+from headgate.codec.partitioning import by_table, partitioner
 from headgate.codec.schemas import Schemas
 from headgate.core.cache import Memo, Plans
 from headgate.core.errors import UsageError, internal_error, shown
@@ -31,9 +31,9 @@ from headgate.core.names import NAME, safe, words
 from headgate.core.options import EncodeOptions, build, names
 from headgate.core.values import LAST_TIME, YEAR_ONE
 from headgate.formats import extra_members, load, split, traits_of
-from headgate.formats._ticdc.keys import halves
 from headgate.formats.base import Encoding, Packer, TypeNames
 from headgate.formats.debezium.source import key_members
+from headgate.formats.partitioning import DispatchError, Partition
 
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
 """What is not lost where a schema tells it."""
@@ -337,13 +337,9 @@ Route = Callable[[Event, list[Record], "str | None", Mapping[str, int]], list[Re
 """Gives the records of an event the topic that is told, or the template's, and a partition."""
 
 
-PRODUCERS = {"ticdc": "ticdc", "new": "ticdc-new"}
-"""By whose hash a dialect goes, where that is not the format's."""
-
-
 def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | None:
     """What gives each record its topic and partition; None where neither is asked for."""
-    producer = PRODUCERS.get(dialect, encoding.producer)
+    rules = encoding.partition_rules.get(dialect)
 
     def among(count: int | None) -> tuple[Partition, Partition | None]:
         """What chooses among so many partitions, and what does for messages without a key."""
@@ -351,15 +347,16 @@ def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | 
             options.partition,
             count,
             options.partition_columns,
-            producer,
+            rules,
             encoding.broadcasts_ddl,
             options.timezone,
         )
-        if producer != "kafka" or count is None:
+        if rules is not None or count is None:
             return places, None
         # Not by the row's key, which some of these formats tell of some of a row's changes only.
-        return places, partitioner("table", count, None, "ticdc", False)
+        return places, by_table(count)
 
+    split_update = None if rules is None else rules.split_update
     choices = Memo(among)
     usual = choices[options.partition_num]
     topic_of = topic_template(options.topic)
@@ -369,10 +366,10 @@ def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | 
     def route(
         event: Event, records: list[Record], topic: str | None, partitions: Mapping[str, int]
     ) -> list[Record]:
-        if len(records) > 1 and producer.startswith("ticdc"):
-            # A split update: the old row's partition may be another than the new one's.
-            found = zip(halves(event), records)
-            return [r for half, r in found for r in route(half, [r], topic, partitions)]
+        if len(records) > 1 and split_update is not None:
+            # The old row's partition may be another than the new one's.
+            pairs = zip(split_update(event), records)
+            return [r for part, r in pairs for r in route(part, [r], topic, partitions)]
         if topic is None:
             topic = topic_of(event)
         event = event if event.schema is None else flattened(event)

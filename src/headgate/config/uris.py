@@ -159,9 +159,8 @@ def _decoding(format: str, params: Mapping[str, str]) -> dict[str, Any]:
 
 def _encoding(format: str, params: dict[str, str], kind: str) -> dict[str, Any]:
     """Options of an encoder, typed and tried."""
-    encoding = target(format)[2]
-    dialect = target(format)[1]
-    by_key = encoding.producer == "kafka" and dialect != "ticdc"
+    _, dialect, encoding = target(format)
+    by_key = dialect not in encoding.partition_rules
     rule = params.get("partition", "").strip().lower().replace("_", "-")
     if by_key and rule in ("index-value", "primary-key", "rowid"):
         # Such messages have the primary key as their key, and Kafka goes by it.
@@ -185,18 +184,15 @@ def _typed(cls: type, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _written_format(params: dict[str, str]) -> str:
-    """The format that a sink names; what only TiCDC writes makes it TiCDC's."""
+    """The format that a sink names, with the dialect that its options imply."""
     format = params.pop("protocol", None)
     if format is None:
         raise UsageError(
             f"a sink names its format: add protocol=…, one of: {', '.join(sorted(MODULES))}"
         )
     name = target(format)[0]
-    named = split(format)[1] is not None
-    extended = params.get("enable-tidb-extension", "").lower() == "true"
-    if name == "canal-json" and not named and (extended or "content-compatible" in params):
-        return "canal-json:ticdc"
-    return format
+    implied = None if split(format)[1] else load(name).implied_dialect(params)
+    return f"{name}:{implied}" if implied else format
 
 
 def _lines(form: str | None, kind: str, format: str) -> bool:

@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from headgate.core.event import Event, Image, Record, Types
 from headgate.core.options import CommonOptions, EncodeOptions
+from headgate.formats.partitioning import PartitionRules
 
 Decode = Callable[["bytes | None", "bytes | None", "str | None"], list[Event]]
 """(key, value, topic) to events; raises DecodeError."""
@@ -112,8 +113,8 @@ class Encoding:
     options: type[EncodeOptions]
     encoder: Callable[[str, Any], Encode]
     carries: Callable[[str, Any], frozenset[str]]
-    producer: str
-    """Whose partition hash its messages go by (dispatch.py)."""
+    partition_rules: Mapping[str, PartitionRules] = field(default_factory=dict)
+    """By dialect: how its producer chooses partitions; else Kafka does, by the message's key."""
     broadcasts_ddl: bool = False
     packer: Callable[[Any], Packer] | None = None
     """Makes, from the options, what joins the messages of several rows into one."""
@@ -137,6 +138,8 @@ class Format:
     recognises: Callable[[Sniffed], bool]
     kinds: str
     encoding: Encoding
+    implied_dialect: Callable[[Mapping[str, str]], str | None] = lambda _: None
+    """The dialect that options of a sink imply which names none."""
     read_only: Mapping[str, str] = field(default_factory=dict)
     """Dialects that are read and not written."""
     varying: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from headgate.formats._oms.type_names import TYPE_NAMES
@@ -19,6 +20,17 @@ TRAITS = Traits(
     ),
 )
 
+
+def implied_dialect(options: Mapping[str, str]) -> str | None:
+    """What only TiCDC writes makes it TiCDC's.
+
+    >>> implied_dialect({"enable-tidb-extension": "true"})
+    'ticdc'
+    """
+    extended = options.get("enable-tidb-extension", "").lower() == "true"
+    return "ticdc" if extended or "content-compatible" in options else None
+
+
 FORMAT = Format(
     name="canal-json",
     summary="Canal's flat JSON message and its relatives",
@@ -34,6 +46,7 @@ FORMAT = Format(
     kinds="rows, DDL, statements, watermarks, heartbeats, XA markers",
     encoding=ENCODING,
     varying=("data", "old", "es", "ts", "id", "gtid", "_tidb.commitTs"),
+    implied_dialect=implied_dialect,
     traits=TRAITS,
     dialect_traits={
         "canal": replace(TRAITS, enum_as_number=True),

@@ -15,8 +15,10 @@ from headgate.core.event import Event, Record
 from headgate.core.losses import NUMBERS, SIGN
 from headgate.core.options import EncodeOptions, option
 from headgate.formats._ticdc.keys import changes_key, halves, handle_key
+from headgate.formats._ticdc.partitioning import CLASSIC
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.canal_json.ddl import DDL_TYPES, ddl_type
+from headgate.formats.canal_json.partitioning import CANAL
 from headgate.formats.canal_json.type_maps import Plan, planner, source_of
 from headgate.formats.encoding import Plans, changed, go_style, hinted, to_json, written
 
@@ -515,7 +517,7 @@ ENCODING = Encoding(
     Options,
     make_encoder,
     carries,
-    producer="canal",
+    partition_rules={"canal": CANAL, "ticdc": CLASSIC, "oms": CANAL, "tencent": CANAL},
     fullest={
         "ticdc": {
             "enable_tidb_extension": True,

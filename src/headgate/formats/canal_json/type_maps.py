@@ -11,6 +11,7 @@ from msgspec import Raw
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.mysql_types import MySqlType, parse_type
 from headgate.core.values import local
+from headgate.formats._canal.values import writer
 from headgate.formats._oms import encode_values as oms_values
 from headgate.formats.canal_json.types import (
     OF_NULL,
@@ -20,7 +21,6 @@ from headgate.formats.canal_json.types import (
     jdbc_code,
     plain_type,
 )
-from headgate.formats.canal_json.values import writer
 from headgate.formats.encoding import Plans, Writers, is_numbered, to_json
 
 NULL = Raw(b"null")

@@ -786,7 +786,6 @@ ENCODING = Encoding(
     Options,
     make_encoder,
     carries,
-    producer="kafka",
     has_placeholder=True,
     fullest={"debezium": {"column_propagate_source_type": True}},
 )

@@ -423,7 +423,6 @@ ENCODING = Encoding(
     Options,
     make_encoder,
     carries,
-    producer="kafka",
     has_placeholder=True,
     fullest={
         "debezium": {

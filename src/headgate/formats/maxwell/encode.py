@@ -30,6 +30,7 @@ from headgate.formats.maxwell.encode_values import (
     planner,
     said,
 )
+from headgate.formats.maxwell.partitioning import MAXWELL
 from headgate.formats.maxwell.words import MARKER_OPS, ROW_OPS
 
 ROW_TYPES = {op: word for word, op in ROW_OPS.items()}
@@ -420,4 +421,4 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     return found
 
 
-ENCODING = Encoding(Options, make_encoder, carries, producer="maxwell")
+ENCODING = Encoding(Options, make_encoder, carries, {"maxwell": MAXWELL, "oms": MAXWELL})

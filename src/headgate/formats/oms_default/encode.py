@@ -231,4 +231,4 @@ def carries(dialect: str, options: EncodeOptions) -> frozenset[str]:
     return ROWS | {"types"} if dialect == EXTENDED else ROWS
 
 
-ENCODING = Encoding(EncodeOptions, make_encoder, carries, producer="kafka")
+ENCODING = Encoding(EncodeOptions, make_encoder, carries)

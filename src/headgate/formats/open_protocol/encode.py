@@ -18,6 +18,7 @@ from headgate.core.options import EncodeOptions, option
 from headgate.formats import extra_members
 from headgate.formats._ticdc.ddl_codes import ddl_code
 from headgate.formats._ticdc.keys import changes_key, halves
+from headgate.formats._ticdc.partitioning import CLASSIC, NEW
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.encoding import long_escapes
 from headgate.formats.open_protocol.encode_columns import asked_of, members, planner
@@ -324,7 +325,7 @@ ENCODING = Encoding(
     Options,
     make_encoder,
     carries,
-    producer="ticdc",
+    partition_rules={"classic": CLASSIC, "new": NEW},
     broadcasts_ddl=True,
     packer=Batches,
     binary=True,

@@ -224,4 +224,4 @@ def carries(dialect: str, options: EncodeOptions) -> frozenset[str]:
     return CARRIED
 
 
-ENCODING = Encoding(EncodeOptions, make_encoder, carries, producer="kafka")
+ENCODING = Encoding(EncodeOptions, make_encoder, carries)

@@ -45,6 +45,26 @@ def writer(
     return to_local if type_.base == "timestamp" else None
 
 
+def as_written(type_: MySqlType, dialect: str, to_local: Convert | None) -> Convert | None:
+    """A function from canonical text to what a dialect of Canal writes for it, lossy or not.
+
+    >>> from headgate.core.mysql_types import parse_type
+    >>> as_written(parse_type("set('a','b','c')"), "canal", None)("a,c")
+    '5'
+    """
+    write = writer(type_, dialect, own=False, numbered=True, to_local=to_local)
+    if write is None:
+        return None
+
+    def convert(value: str) -> str:
+        try:
+            return str(write(value))
+        except Lossy as lossy:
+            return str(lossy.value)
+
+    return convert
+
+
 def bare_writer(type_: MySqlType) -> Write | None:
     """Tencent: numbers without quotes."""
     if type_.family in ("integer", "bit"):

@@ -1,0 +1,70 @@
+"""Partitions as Canal chooses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from headgate.core.cache import Memo
+from headgate.core.event import ColumnType, Event
+from headgate.core.mysql_types import parse_type
+from headgate.core.values import Convert, local
+from headgate.formats._canal.values import as_written
+from headgate.formats.partitioning import (
+    Hash,
+    PartitionRules,
+    RuleOptions,
+    java_hash,
+    name_hash,
+    row_of,
+)
+
+
+def canal_hash(zone: str) -> Callable[[Event, Iterable[str]], int]:
+    """The database's hash XOR that of each column's value; NULL, like "", is 0.
+
+    >>> canal_hash("UTC")(Event("row", "insert", "test", "t", after={"id": "abc"}), ["id"])
+    3620080
+    """
+    to_local = local(zone)
+    texts: Memo[ColumnType | None, Convert | None] = Memo(
+        lambda told: as_written(parse_type(told.mysql if told else None), "canal", to_local)
+    )
+
+    def total(event: Event, names: Iterable[str]) -> int:
+        image = row_of(event)
+        if not image:  # Canal writes what has no rows to the first partition
+            return 0
+        types = event.types or {}
+        total = name_hash[event.database or ""]
+        for name in names:
+            value = image.get(name)
+            if value is not None:
+                convert = texts[types.get(name)]
+                total ^= java_hash(convert(value) if convert else value)
+        return total
+
+    return total
+
+
+def canal_key(options: RuleOptions) -> Hash:
+    """By primary key."""
+    total = canal_hash(options.zone)
+    return lambda event: total(event, event.key or ())
+
+
+def canal_columns(options: RuleOptions) -> Hash:
+    """By the listed columns."""
+    total = canal_hash(options.zone)
+    return lambda event: total(event, options.columns)
+
+
+CANAL = PartitionRules(
+    "canal",
+    None,
+    {
+        "table": lambda _: lambda event: name_hash[event.table or ""],
+        "primary-key": canal_key,
+        "columns": canal_columns,
+    },
+    {"pk-hash": "primary-key", "$pk$": "primary-key", "index-value": "primary-key"},
+)
