@@ -37,7 +37,7 @@ from pyspark.sql import functions as F
 
 import headgate
 from headgate.cli.on_spark import write_records
-from headgate.cli.split_work import converted
+from headgate.fastpath.convert import converter
 
 OUT = FILES / "converted"
 BAR = 2.0
@@ -89,15 +89,8 @@ def emptied(side: str) -> Path:
 def headgate_run(spark: SparkSession, pair: Pair, path: Path, out: Path) -> None:
     """What `headgate convert` does on Spark, in this warm session."""
     lines = pair.target != "open-protocol"
-    work = partial(
-        converted,
-        format=pair.source,
-        options={},
-        target=pair.target,
-        target_options=pair.options,
-        lines=lines,
-    )
-    write_records([str(path)], None, str(out), lines, None, work)
+    make = partial(converter, pair.source, {}, pair.target, pair.options)
+    write_records([str(path)], None, str(out), lines, None, make)
 
 
 def frames_run(spark: SparkSession, pair: Pair, path: Path, out: Path) -> None:

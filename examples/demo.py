@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
@@ -33,8 +33,8 @@ import headgate
 from examples.job import FEED as JOB_FEED
 from examples.job import Outcome, run_twice
 from examples.ring import START, Hop, around, decoded
-from headgate.cli.main import verdict_of
-from headgate.cli.split_work import counted
+from headgate.cli.detect import verdict_of
+from headgate.cli.split_work import Decoding, counted
 from headgate.sources.message_files import Split, read
 from headgate.spark.session import session
 
@@ -314,14 +314,10 @@ def show_detection(console: Console, folder: Path, files: list[str]) -> int:
     """What `headgate detect` says of each file; returns how many messages there are."""
     names = ("file", "detected", "messages", "kinds")
     table = grid(*names, title="1. What is in each file", numbers=("messages",))
+    source = Decoding("auto", {})
     total = 0
     for file in files:
-        counts: Counter[tuple[str | None, ...]] = Counter()
-        for batch in counted(Split(str(folder / file)), {}):
-            for row in batch.to_pylist():
-                *what, n = row.values()
-                counts[tuple(what)] += n
-        verdict = verdict_of(file, counts)
+        verdict = verdict_of(file, counted(Split(str(folder / file)), source))
         total += verdict["messages"]
         kinds = [f"{n} {kind}" for kind, n in verdict["kinds"].items()]
         kinds += [f"[red]{n} invalid[/red]" for n in verdict["invalid"].values()]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from messages import canal
 
 from headgate.arrow.events import cuts, decode_batches
-from headgate.cli.split_work import printed
 from headgate.codec.decoder import decoder
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.sources.message_files import Split
 
 
 def test_a_message_of_many_rows_is_not_copied_for_each() -> None:
@@ -26,7 +22,7 @@ def test_a_message_of_many_rows_is_not_copied_for_each() -> None:
 
 
 def test_rows_that_share_a_long_statement_are_cut_into_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("headgate.arrow.events.EXPANDED_BYTES", 10_000_000)
     message = canal(sql="s" * 10_000, data=[{"id": str(i)} for i in range(1_000)])
@@ -35,7 +31,4 @@ def test_rows_that_share_a_long_statement_are_cut_into_batches(
 
     assert 1_000 == sum(sizes)
     assert max(sizes) < 1_000
-    path = tmp_path / "m.json"
-    path.write_bytes(message)
-    assert len(sizes) == sum(1 for _ in printed(Split(str(path)), "auto", {}))
     assert [(0, 0)] == list(cuts(batch, []))

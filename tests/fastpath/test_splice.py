@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,16 +17,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.arrow.events import decode_columns
-from headgate.arrow.records import record_batch
+from headgate.arrow.conversion import CodecConverter, Converted
 from headgate.cli.main import main
-from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import SpliceError
 from headgate.core.event import ColumnType, Event
-from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.fastpath import convert, kernel, splicer, values
-from headgate.fastpath.convert import Converter
+from headgate.fastpath.convert import FastConverter, converter
 from headgate.fastpath.templates import Learner, leaves_of, pairs_of
 
 TOPIC = "prefix.shop.orders"
@@ -173,13 +171,22 @@ def batch_of(messages: list[Message]) -> pa.RecordBatch:
     )
 
 
+def done(converter: Any, batch: pa.RecordBatch) -> Done:
+    """The records and losses of a batch, which is one part."""
+    (converted,) = converter.convert(batch)
+    return converted.records.to_pylist(), +converted.losses
+
+
 class Both:
     """A conversion by splicing and by the codecs alone, batch after batch."""
 
     def __init__(self, source: str, target: str, reading: Any = None, **options: Any) -> None:
         reading = reading or {}
-        self.converter = Converter(source, reading, target, options)
-        self.decode, self.encoder = decoder(source, **reading), Encoder(target, **options)
+        self.converter: Any = converter(source, reading, target, options)
+        if isinstance(self.converter, FastConverter):
+            merged = self.converter.merged
+            self.converter.merged = partial(self.watched, merged)  # type: ignore[method-assign]
+        self.codecs = CodecConverter(source, reading, target, options)
         self.rows = self.taken = 0
         self.left: list[int] = []
         """The rows of the last batch that were left to the codecs."""
@@ -187,19 +194,21 @@ class Both:
     def spliced(self, batch: pa.RecordBatch) -> Done:
         if not batch.num_rows:
             return [], Counter()
-        (halves,) = self.converter.take(batch)
-        outcomes = [self.converter.encoder(event) for event in halves.events]
-        lost = halves.lost + Counter(code for each in outcomes for code in each.lost)
-        self.left = [int(row) for row in halves.rows]
+        self.left = list(range(batch.num_rows))
+        found = done(self.converter, batch)
         self.rows += batch.num_rows
         self.taken += batch.num_rows - len(self.left)
-        return self.converter.records(halves, outcomes).to_pylist(), lost
+        return found
+
+    def watched(
+        self, merged: Any, spliced: Any, converted: Converted, rows: Any, *rest: Any
+    ) -> Converted:
+        self.left = rows.tolist()
+        result: Converted = merged(spliced, converted, rows, *rest)
+        return result
 
     def coded(self, batch: pa.RecordBatch) -> Done:
-        events, _ = decode_columns(batch, self.decode, MAX_MESSAGE_BYTES)
-        outcomes = [self.encoder(event) for event in events]
-        lost = Counter(code for each in outcomes for code in each.lost)
-        return record_batch(self.encoder, events, outcomes).to_pylist(), lost
+        return done(self.codecs, batch) if batch.num_rows else ([], Counter())
 
     def check(self, batch: pa.RecordBatch | list[Message]) -> float:
         """Compare the two; the share that was spliced so far."""
@@ -569,10 +578,10 @@ def test_disagreement_ends_the_work() -> None:
 def test_the_command_line_tells_of_a_disagreement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def wrong(self: Converter, batch: object) -> None:
+    def wrong(self: FastConverter, batch: object) -> None:
         raise SpliceError
 
-    monkeypatch.setattr(Converter, "spliced", wrong)
+    monkeypatch.setattr(FastConverter, "splice", wrong)
     (tmp_path / "in.jsonl").write_bytes(canal())
     told = [str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), "--to", "maxwell"]
     monkeypatch.setattr(sys, "argv", ["headgate", "convert", *told])

@@ -10,16 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.config.job import Job, Source
 from headgate.core.errors import UsageError
-from headgate.pipeline import row_filter
-from headgate.pipeline.row_filter import (
-    Condition,
-    check,
-    images_of,
-    judged,
-    literal,
-    looked_at,
-    spark_type,
-)
+from headgate.pipeline.row_filter import restrictions
+from headgate.pipeline.row_filter.check import check_conditions
+from headgate.pipeline.row_filter.condition import Condition, conditions_of
+from headgate.pipeline.row_filter.sql import literal
+from headgate.pipeline.row_filter.types import spark_type
+from headgate.pipeline.row_filter.values import images_of, with_condition_values
+from headgate.pipeline.row_filter.verdicts import with_verdicts
 from headgate.selection.filters import Filter
 from headgate.selection.tables import Tables
 
@@ -68,12 +65,12 @@ def kafka(spark: SparkSession, values: list[bytes]) -> DataFrame:
 
 def verdicts(spark: SparkSession, job: Job, values: list[bytes]) -> list[list[str]]:
     """What the engine does: judge, add the signatures that were unknown, judge again."""
-    looked = looked_at(kafka(spark, values), job).persist()
+    looked = with_condition_values(kafka(spark, values), job).persist()
     known: dict[int, set[str]] = {}
     for row in looked.select("images").collect():
         for image in row.images:
             known.setdefault(image.rule, set()).add(image.signature)
-    found = judged(looked, job, known).orderBy("offset").collect()
+    found = with_verdicts(looked, job, known).orderBy("offset").collect()
     looked.unpersist()
     return [row.verdicts for row in found]
 
@@ -121,7 +118,7 @@ def test_a_condition_pickles() -> None:
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("amount >", "no condition of Spark SQL at line 1"),
+        ("amount >", "not a valid Spark SQL condition at line 1"),
         ("amount > 1 /* x", "no condition"),
         ("new.*", "a \\*"),
         ("(" * 5000 + "a", "no condition"),
@@ -140,8 +137,8 @@ def test_a_condition_pickles() -> None:
         ("a = '${spark.app.name}'", "replace"),
         ("orders.amount > 1", "new.amount or old.amount"),
         ("new.a.b > 1", "no column"),
-        ("rand() > a", "'rand' says something else"),
-        ("`rand`() > a", "'rand' says something else"),
+        ("rand() > a", "'rand' is non-deterministic"),
+        ("`rand`() > a", "'rand' is non-deterministic"),
         ("uuid() = a", "'uuid'"),
         ("a > now ()", "'now'"),
         ("a > current_timestamp", "'current_timestamp'"),
@@ -175,7 +172,7 @@ def test_what_is_not_refused(where: str) -> None:
 
 def test_a_refusal_names_the_filter() -> None:
     with pytest.raises(UsageError, match=r"filter on 'shop\.\*', where 'a >': .*; write"):
-        row_filter.conditions_of(job(Filter("shop.*", where="a >")))
+        conditions_of(job(Filter("shop.*", where="a >")))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +216,9 @@ def test_an_old_row_that_was_not_sent_is_not_one_that_is_not_there() -> None:
 def test_messages_stay_as_they_were(spark: SparkSession) -> None:
     values = [canal(), b"{", canal(data=[{"id": "1"}, {"id": "2"}], table="other")]
     messages = kafka(spark, values)
-    looked = looked_at(messages, job(Filter("shop.orders", where="AMOUNT > 1 OR old.id > 1")))
+    looked = with_condition_values(
+        messages, job(Filter("shop.orders", where="AMOUNT > 1 OR old.id > 1"))
+    )
 
     assert [*messages.columns, "images"] == looked.columns
     assert [tuple(row) for row in messages.collect()] == [
@@ -435,13 +434,13 @@ def test_labels_come_from_the_schema(spark: SparkSession) -> None:
 
 def test_a_signature_that_is_new_is_asked_for(spark: SparkSession) -> None:
     rules = job(Filter("shop.orders", where="amount > 1"))
-    looked = looked_at(kafka(spark, [canal()]), rules)
+    looked = with_condition_values(kafka(spark, [canal()]), rules)
     many = {
         0: {f"DECIMAL({n},0)" for n in range(1, 39)} | {f"DECIMAL(38,{n})" for n in range(1, 31)}
     }
 
-    assert ["unknown-signature|DECIMAL(12,2)"] == judged(looked, rules, {}).first().verdicts
-    (full,) = judged(looked, rules, many).first().verdicts
+    assert ["unknown-signature|DECIMAL(12,2)"] == with_verdicts(looked, rules, {}).first().verdicts
+    (full,) = with_verdicts(looked, rules, many).first().verdicts
     assert full.startswith("condition-type|the columns in the condition on 'shop.orders' come in")
 
 
@@ -478,11 +477,13 @@ def test_a_column_that_the_schema_has_not_is_refused(spark: SparkSession) -> Non
         match=r"filter on 'shop.orders', where .*: unknown column of shop.orders 'amout'; "
         "did you mean 'amount'",
     ):
-        check(spark, rules)
+        check_conditions(spark, rules)
     with pytest.raises(UsageError, match=r"unknown column of shop\.x 'amount'"):
-        check(spark, job(Filter("shop.*", where="amount > 1"), schema=schema))
+        check_conditions(spark, job(Filter("shop.*", where="amount > 1"), schema=schema))
     left_out = Tables(exclude=("shop.x",))
-    check(spark, job(Filter("shop.*", where="AMOUNT > 1"), schema=schema, tables=left_out))
+    check_conditions(
+        spark, job(Filter("shop.*", where="AMOUNT > 1"), schema=schema, tables=left_out)
+    )
 
 
 def test_a_table_without_a_database_is_that_of_any(spark: SparkSession) -> None:
@@ -490,8 +491,8 @@ def test_a_table_without_a_database_is_that_of_any(spark: SparkSession) -> None:
 
     for table in ("shop.orders", "sh*.ord*", "*.*"):
         with pytest.raises(UsageError, match="'amount'"):
-            check(spark, job(Filter(table, where="amount > 1"), schema=schema))
-    check(spark, job(Filter("shop.other", where="amount > 1"), schema=schema))
+            check_conditions(spark, job(Filter(table, where="amount > 1"), schema=schema))
+    check_conditions(spark, job(Filter("shop.other", where="amount > 1"), schema=schema))
 
 
 @pytest.mark.parametrize(
@@ -511,13 +512,15 @@ def test_what_spark_refuses_is_refused_at_the_start(
     schema = "CREATE TABLE shop.t (amount DECIMAL(9,2), d DATE)"
 
     with pytest.raises(UsageError, match=said):
-        check(spark, job(Filter("shop.t", where=where), schema=schema))
+        check_conditions(spark, job(Filter("shop.t", where=where), schema=schema))
     assert "" == capfd.readouterr().err
 
 
 def test_without_a_schema_only_what_no_types_could_mend_is_refused(spark: SparkSession) -> None:
-    check(spark, job(Filter("*.*", where="amount > 5 AND d + INTERVAL 1 DAY > t AND b = X'00'")))
-    check(spark, job(Filter("*.*", where="array(1)[n] = 1 AND amount = '5'")))
+    check_conditions(
+        spark, job(Filter("*.*", where="amount > 5 AND d + INTERVAL 1 DAY > t AND b = X'00'"))
+    )
+    check_conditions(spark, job(Filter("*.*", where="array(1)[n] = 1 AND amount = '5'")))
     for where in (
         "foo(amount) = 1",
         "sum_of(a) > 1",
@@ -525,17 +528,17 @@ def test_without_a_schema_only_what_no_types_could_mend_is_refused(spark: SparkS
         "histogram_numeric(a, 5) = b",
     ):
         with pytest.raises(UsageError, match="Spark says"):
-            check(spark, job(Filter("*.*", where=where)))
+            check_conditions(spark, job(Filter("*.*", where=where)))
 
 
 def test_spark_tells_of_functions_of_chance_that_are_not_listed(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_filter, "UNREPEATABLE", frozenset())
+    monkeypatch.setattr(restrictions, "NONDETERMINISTIC", frozenset())
 
     for schema in (None, "CREATE TABLE shop.t (amount INT)"):
-        with pytest.raises(UsageError, match="a replay must judge the same"):
-            check(spark, job(Filter("shop.t", where="rand() > amount"), schema=schema))
+        with pytest.raises(UsageError, match="must give the same result on replay"):
+            check_conditions(spark, job(Filter("shop.t", where="rand() > amount"), schema=schema))
 
 
 def test_a_setting_that_changes_what_conditions_mean_is_refused(spark: SparkSession) -> None:
@@ -544,12 +547,12 @@ def test_a_setting_that_changes_what_conditions_mean_is_refused(spark: SparkSess
     other.conf.set("spark.sql.ansi.enabled", "false")
 
     with pytest.raises(UsageError, match=r"spark\.sql\.ansi\.enabled=true"):
-        check(other, rules)
-    check(other, job())
+        check_conditions(other, rules)
+    check_conditions(other, job())
     other.conf.set("spark.sql.ansi.enabled", "true")
     other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     with pytest.raises(UsageError, match="timeZone=UTC"):
-        check(other, rules)
+        check_conditions(other, rules)
 
 
 def test_secrets_are_not_sent_to_workers(spark: SparkSession) -> None:
@@ -565,6 +568,6 @@ def test_secrets_are_not_sent_to_workers(spark: SparkSession) -> None:
 
     source = Source("kafka", "canal-json", kafka={"kafka.sasl.jaas.config": "hunter2"})
     rules = replace(job(Filter("*.*", where="a > 1")), source=source)
-    looked_at(Frame(), rules)  # type: ignore[arg-type]
+    with_condition_values(Frame(), rules)  # type: ignore[arg-type]
 
     assert b"hunter2" not in dumps(sent[0])

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from s3_server import KEY, SECRET, S3Server
 
 from headgate.cli.on_spark import write_events
+from headgate.cli.split_work import Decoding
 from headgate.core.batches import SourceRange
 from headgate.core.errors import StorageError, UsageError
 from headgate.pipeline.state import State
@@ -230,4 +231,4 @@ def test_a_directory_that_spark_cannot_write_for_the_command_line_is_told(
     (tmp_path / "in.jsonl").write_bytes(b"{}\n")
     out = f"{tmp_path}/file/out"
     with pytest.raises(StorageError, match=f"cannot write {out}: .*not a directory"):
-        write_events([f"{tmp_path}/in.jsonl"], "auto", {}, out, None, "local[2]")
+        write_events([f"{tmp_path}/in.jsonl"], Decoding("auto", {}), out, None, "local[2]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -16,44 +16,138 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from headgate.arrow.conversion import Converter
+from headgate.cli.output import DEAD_LETTER_SCHEMA, ErrorCounts, count_errors
 from headgate.cli.split_work import (
-    CONVERTED_SCHEMA,
-    DEAD_SCHEMA,
     MESSAGE_SCHEMA,
-    Tally,
+    DeadLetter,
+    Decoding,
+    FormatCounts,
+    converted,
+    counted,
     decoded,
-    note,
+    printed,
+    rejected_letters,
 )
 from headgate.core.errors import HeadgateError, SpliceError, StorageError, UsageError, reason_of
+from headgate.core.values import EPOCH
 from headgate.sources.message_files import MOST_SPLIT, STDIN, Split, splits
 from headgate.spark.api import EVENT_DDL
 from headgate.spark.filesystem import for_spark
 from headgate.spark.session import session
 from headgate.spark.splits import from_splits
 
-Work = Callable[[Split], Iterator[pa.RecordBatch]]
 Part = tuple[int, Split]
-ROWS = 1_000
+"""A split, and the place of its file in the list of files."""
 GATHERED = 64 * 1024 * 1024
 """The bytes of a split whose results come back to the driver, which holds those of two."""
-MESSAGE = "dead IS NULL AND losses IS NULL"
-"""Which rows of a conversion are messages."""
+BATCH_BYTES = 16 * 1024 * 1024
+"""About how much text is put into a batch of lines."""
+DEAD_LETTER = pa.struct(list(DEAD_LETTER_SCHEMA))
+LINE_SCHEMA = pa.schema([("line", pa.binary()), ("dead_letter", DEAD_LETTER)])
+COUNT_SCHEMA = pa.schema(
+    [
+        ("split", pa.int64()),
+        *((name, pa.string()) for name in ("format", "dialect", "kind", "code")),
+        ("messages", pa.int64()),
+    ]
+)
+REJECTED = pa.struct([("code", pa.string()), ("message", pa.string()), ("messages", pa.int64())])
+CONVERTED_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        *MESSAGE_SCHEMA,
+        ("dead_letter", DEAD_LETTER),
+        ("losses", pa.map_(pa.string(), pa.int64())),
+        ("rejected", pa.list_(REJECTED)),
+    ]
+)
+"""A row is a `message`, a `dead_letter`, or, at the end of a split, the `summary` of its losses and
+of its rejected messages by reason."""
 
 
-def on_workers(
-    files: list[str], master: str | None, schema: pa.Schema, work: Work
-) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
-    """Each file with its results, in order, made on Spark's workers."""
+def print_on_workers(
+    files: list[str], master: str | None, source: Decoding
+) -> Iterator[tuple[bytes, DeadLetter | None]]:
+    """The events of all files as JSON lines, in order, each invalid one with its dead letter."""
     parts = parts_of(files, most=GATHERED)
-    numbered = pa.schema([("split", pa.int64()), *schema])
 
-    def one(index: int) -> Iterator[pa.RecordBatch]:
-        for batch in work(parts[index][1]):
-            split = pa.array([index] * batch.num_rows, pa.int64())
-            yield pa.RecordBatch.from_arrays([split, *batch.columns], schema=numbered)
+    def make(index: int) -> Iterator[pa.RecordBatch]:
+        return line_batches(printed(parts[index][1], source))
 
-    df = from_splits(session(master), len(parts), one, from_arrow_schema(numbered))
-    yield from by_file(files, parts, local_rows(df), schema)
+    df = from_splits(session(master), len(parts), make, from_arrow_schema(LINE_SCHEMA))
+    for row in local_rows(df):
+        letter = row["dead_letter"]
+        yield bytes(row["line"]), None if letter is None else dead_letter(letter)
+
+
+def line_batches(
+    lines: Iterable[tuple[bytes, DeadLetter | None]],
+) -> Iterator[pa.RecordBatch]:
+    """Lines and dead letters in batches of a bounded size."""
+    texts: list[bytes] = []
+    letters: list[DeadLetter | None] = []
+    size = 0
+    for text, letter in lines:
+        texts.append(text)
+        letters.append(letter)
+        size += len(text)
+        if size >= BATCH_BYTES:
+            yield line_batch(texts, letters)
+            texts, letters, size = [], [], 0
+    if texts:
+        yield line_batch(texts, letters)
+
+
+def line_batch(texts: list[bytes], letters: list[DeadLetter | None]) -> pa.RecordBatch:
+    """Some lines, each with its dead letter if it has one."""
+    columns = [
+        pa.array(texts, pa.binary()),
+        pa.array([letter and letter._asdict() for letter in letters], DEAD_LETTER),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=LINE_SCHEMA)
+
+
+def dead_letter(row: Any) -> DeadLetter:
+    """A dead letter of a Row, in which Spark has turned bytes and time into its own types."""
+    key, value, topic, partition, offset, time, code, message = row
+    return DeadLetter(
+        None if key is None else bytes(key),
+        None if value is None else bytes(value),
+        topic,
+        partition,
+        offset,
+        None if time is None else micros(time),
+        code,
+        message,
+    )
+
+
+def micros(time: datetime) -> int:
+    """The microseconds since 1970 of a time as Spark gives it: local to this machine, and naive."""
+    since = time.astimezone(UTC).replace(tzinfo=None) - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def count_on_workers(
+    files: list[str], master: str | None, source: Decoding
+) -> Iterator[tuple[str, FormatCounts]]:
+    """The number of messages per format, dialect, kind and error code of each file."""
+    parts = parts_of(files, most=GATHERED)
+
+    def make(index: int) -> Iterator[pa.RecordBatch]:
+        counts = counted(parts[index][1], source)
+        rows = [(index, *what, n) for what, n in counts.items()]
+        columns = zip(*rows) if rows else [[]] * len(COUNT_SCHEMA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, COUNT_SCHEMA)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=COUNT_SCHEMA)
+
+    df = from_splits(session(master), len(parts), make, from_arrow_schema(COUNT_SCHEMA))
+    for file, rows in by_file(files, parts, local_rows(df)):
+        counts: FormatCounts = Counter()
+        for _, *what, n in rows:
+            counts[tuple(what)] += n
+        yield file, counts
 
 
 def local_rows(df: DataFrame) -> Iterator[Any]:
@@ -65,106 +159,139 @@ def local_rows(df: DataFrame) -> Iterator[Any]:
 
 
 def by_file(
-    files: list[str], parts: list[Part], rows: Iterable[Any], schema: pa.Schema
-) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+    files: list[str], parts: list[Part], rows: Iterable[Any]
+) -> Iterator[tuple[str, Iterable[Any]]]:
     """Each file with the rows of its splits; a file without rows comes too."""
     done = 0
-    for at, found in groupby(rows, key=lambda row: parts[row["split"]][0]):
+    for at, own in groupby(rows, key=lambda row: parts[row["split"]][0]):
         yield from ((file, ()) for file in files[done:at])
-        yield files[at], batches_of(found, schema)
+        yield files[at], own
         done = at + 1
     yield from ((file, ()) for file in files[done:])
 
 
-def batches_of(rows: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows as they arrive, a thousand at a time."""
-    rows = iter(rows)
-    while some := list(islice(rows, ROWS)):
-        columns = [[aware(row[name]) for row in some] for name in schema.names]
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, schema)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def aware(value: Any) -> Any:
-    """A value of a Row; Spark hands over times in this machine's zone, and without saying so."""
-    return value.astimezone(UTC) if value.__class__ is datetime else value
-
-
 def write_events(
-    files: list[str],
-    format: str,
-    options: dict[str, Any],
-    out: str,
-    errors: str | None,
-    master: str | None,
-) -> Tally:
+    files: list[str], source: Decoding, out: str, errors: str | None, master: str | None
+) -> ErrorCounts:
     """Decode into Parquet; the dead letters are counted, and kept, from what was written."""
     spark = session(master)
     parts = parts_of(files, spark.sparkContext.defaultParallelism)
     events = from_splits(
-        spark, len(parts), lambda index: decoded(parts[index][1], format, options), EVENT_DDL
+        spark, len(parts), lambda index: decoded(parts[index][1], source), EVENT_DDL
     )
-    try:
-        events.write.mode("append").parquet(for_spark(out))
-    except (PySparkException, Py4JJavaError) as error:
-        raise not_written(out, error) from None
+    write_parquet(events, out)
     invalid = spark.read.parquet(for_spark(out)).where("kind = 'invalid'")
     if errors:
         origin = ("topic", "partition", "offset", "timestamp")
         dead = invalid.select(
             F.col("raw_key"), F.col("raw"), *(f"origin.{n}" for n in origin), "error.*"
-        ).toDF(*DEAD_SCHEMA.names)
-        try:
-            dead.write.mode("append").parquet(for_spark(errors))
-        except (PySparkException, Py4JJavaError) as error:
-            raise not_written(errors, error) from None
+        ).toDF(*DEAD_LETTER_SCHEMA.names)
+        write_parquet(dead, errors)
     counts = invalid.groupBy("error.code").agg(F.first("error.message"), F.count("*"))
     return Counter({(code, sentence): n for code, sentence, n in counts.toLocalIterator()})
 
 
+def write_parquet(df: DataFrame, out: str) -> None:
+    """Add Parquet files to a directory."""
+    try:
+        df.write.mode("append").parquet(for_spark(out))
+    except (PySparkException, Py4JJavaError) as error:
+        raise not_written(out, error) from None
+
+
+def write_text(df: DataFrame, out: str) -> None:
+    """Add files of lines to a directory."""
+    try:
+        df.select(F.col("value").cast("string")).write.mode("append").text(for_spark(out))
+    except (PySparkException, Py4JJavaError) as error:
+        raise not_written(out, error) from None
+
+
 def write_records(
-    files: list[str], master: str | None, out: str, text: bool, errors: str | None, work: Work
-) -> tuple[Counter[str], Tally]:
-    """Convert into a directory, in one pass; what was lost, and the dead letters, counted."""
+    files: list[str],
+    master: str | None,
+    out: str,
+    lines: bool,
+    errors: str | None,
+    converter: Callable[[], Converter],
+) -> tuple[Counter[str], ErrorCounts]:
+    """Convert into a directory, in one pass; the losses and the dead letters, counted.
+
+    `converter` makes a new converter for each split.
+    """
     spark = session(master)
     parts = parts_of(files, spark.sparkContext.defaultParallelism)
     rows = from_splits(
         spark,
         len(parts),
-        lambda index: work(parts[index][1]),
+        lambda index: converted_rows(parts[index][1], converter(), lines),
         from_arrow_schema(CONVERTED_SCHEMA),
     )
     if errors:
         # Two writes, of messages and of dead letters, are not to be two conversions.
         rows = rows.persist(StorageLevel.DISK_ONLY)
-    seen = Observation()
-    # Few rows hold either: one per split.
-    told = F.struct("losses", "refused")
-    watched = rows.observe(
-        seen, F.collect_list(F.when(F.col("losses").isNotNull(), told)).alias("told")
-    )
-    records = watched.where(MESSAGE)
-    writing = out
+    observation = Observation()
+    summary = F.when(F.col("kind") == "summary", F.struct("losses", "rejected"))
+    observed = rows.observe(observation, F.collect_list(summary).alias("summaries"))
+    messages = observed.where("kind = 'message'")
     try:
-        if text:
-            records.select(F.col("value").cast("string")).write.mode("append").text(for_spark(out))
+        if lines:
+            write_text(messages, out)
         else:
-            records.select(*MESSAGE_SCHEMA.names).write.mode("append").parquet(for_spark(out))
-        lost: Counter[str] = Counter()
-        tally: Tally = Counter()
-        for each in seen.get["told"]:
-            lost.update(each["losses"])
-            for code, message, count in each["refused"]:
-                note(tally, [(code, message)], count)
-        if errors and tally:
-            writing = errors
-            letters = rows.where("dead IS NOT NULL").select("dead.*")
-            letters.write.mode("append").parquet(for_spark(errors))
-    except (PySparkException, Py4JJavaError) as error:
-        raise not_written(writing, error) from None
+            write_parquet(messages.select(*MESSAGE_SCHEMA.names), out)
+        losses, counts = total(observation.get["summaries"])
+        if errors and counts:
+            write_parquet(rows.where("kind = 'dead_letter'").select("dead_letter.*"), errors)
     finally:
         rows.unpersist()
-    return lost, tally
+    return losses, counts
+
+
+def total(summaries: Iterable[Any]) -> tuple[Counter[str], ErrorCounts]:
+    """The losses and rejected messages of all splits together."""
+    losses: Counter[str] = Counter()
+    counts: ErrorCounts = Counter()
+    for each in summaries:
+        losses.update(each["losses"])
+        for code, message, count in each["rejected"]:
+            count_errors(counts, [(code, message)], count)
+    return losses, counts
+
+
+def converted_rows(split: Split, converter: Converter, lines: bool) -> Iterator[pa.RecordBatch]:
+    """The messages of a split in another format, its dead letters, and a summary of both."""
+    losses: Counter[str] = Counter()
+    counts: ErrorCounts = Counter()
+    for part in converted(split, converter, lines):
+        losses += part.losses
+        letters = list(rejected_letters(part))
+        if letters:
+            count_errors(counts, part.reasons)
+            structs = pa.array([letter._asdict() for letter in letters], DEAD_LETTER)
+            yield tagged("dead_letter", {"dead_letter": structs})
+        if part.records.num_rows:
+            columns = dict(zip(part.records.schema.names, part.records.columns))
+            yield tagged("message", columns)
+    if losses or counts:
+        rejected = [(*reason, count) for reason, count in counts.items()]
+        own = [dict(zip(REJECTED.names, each)) for each in rejected]
+        types = CONVERTED_SCHEMA.field("losses").type, CONVERTED_SCHEMA.field("rejected").type
+        columns = {
+            "losses": pa.array([list(losses.items())], types[0]),
+            "rejected": pa.array([own], types[1]),
+        }
+        yield tagged("summary", columns)
+
+
+def tagged(kind: str, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    """Rows of one kind; their other columns are null."""
+    rows = len(next(iter(columns.values())))
+    columns = {"kind": pa.repeat(pa.scalar(kind, pa.string()), rows), **columns}
+    arrays = [
+        columns[field.name] if field.name in columns else pa.nulls(rows, field.type)
+        for field in CONVERTED_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=CONVERTED_SCHEMA)
 
 
 def parts_of(files: list[str], slots: int = 1, most: int = MOST_SPLIT) -> list[Part]:

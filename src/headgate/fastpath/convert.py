@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow.events import OVERSIZE, decode_columns, decode_parts, most_bytes_of
-from headgate.arrow.records import RECORD_SCHEMA, record_batch
+from headgate.arrow.conversion import CodecConverter, Converted, Converter
+from headgate.arrow.events import OVERSIZE, decode_columns, decode_parts
+from headgate.arrow.records import RECORD_SCHEMA
 from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoded, Encoder, spread
 from headgate.core.errors import SpliceError
@@ -32,105 +32,71 @@ WARM = 4_000
 """So many messages must have come before templates are worth their while."""
 
 
-@dataclass
-class Halves:
-    """A batch, taken apart: what was spliced, and the events of the rest."""
+class FastConverter:
+    """Converts messages by templates where these are known, and by the codecs where not.
 
-    batch: pa.RecordBatch
-    spliced: Spliced | None
-    rows: Any
-    """The numbers of the rows that were not spliced."""
-    rest: pa.RecordBatch
-    """Those rows."""
-    events: list[Event]
-    counts: list[int]
-    lost: Counter[str]
-    """What was lost in splicing."""
-
-
-class Converter:
-    """Converts messages of a stream, in order, as a decoder and an encoder would.
-
-    >>> converter = Converter("maxwell", {}, "canal-json", {})
+    >>> converter = FastConverter(CodecConverter("maxwell", {}, "canal-json", {}))
     >>> message = b'{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
-    >>> (halves,) = converter.take(pa.record_batch({"value": [message]}))
-    >>> converter.records(halves, converter.outcomes(halves)).num_rows
-    1
+    >>> [c.records.num_rows for c in converter.convert(pa.record_batch({"value": [message]}))]
+    [1]
     """
 
-    def __init__(
-        self,
-        format: str,
-        options: Mapping[str, Any],
-        target: str,
-        target_options: Mapping[str, Any],
-    ) -> None:
-        reading = dict(options)
-        if reading.get("schema") == target_options.get("schema"):
-            # The encoder follows the schema as DDL changes it; a decoder stays with its beginning.
-            reading.pop("schema", None)
-        self.told = (format, reading, target, dict(target_options))
-        self.decode = decoder(format, **reading)
-        self.encoder = Encoder(target, reading, **target_options)
-        self.most = most_bytes_of(options)
-        self.taught: list[Event] = []
-        self.since_taught = 0
+    def __init__(self, codecs: CodecConverter) -> None:
+        self.codecs = codecs
+        self.encoder, self.most_bytes = codecs.encoder, codecs.most_bytes
+        self.enabled = True
+        self.ddl: list[Event] = []
+        self.rows_since_ddl = 0
         self.splicer: Splicer | None = None
-        self.last: pa.RecordBatch | None = None
-        """The last message of the batch before."""
-        self.possible = self.encoder.may_splice and has_templates(format, options)
 
-    def take(self, batch: pa.RecordBatch) -> Iterator[Halves]:
-        """Splice a batch as far as possible, and decode the rest; in parts, where that is much."""
-        spliced = self.spliced(batch)
+    def convert(self, batch: pa.RecordBatch) -> Iterator[Converted]:
+        """Convert a batch with Kafka's columns; in several parts, where it holds many rows."""
+        codecs = self.codecs
+        spliced = self.splice(batch)
         if spliced is not None:
             rows = np.flatnonzero(spliced.templates < 0)
             rest = batch.take(pa.array(rows))
-            events, counts = decode_columns(rest, self.decode, self.most)
+            events, counts = decode_columns(rest, codecs.decode, codecs.most_bytes)
             if any(event.format == "debezium-smt" for event in events):
-                self.possible = False  # whether a tombstone was written hangs on the row before it
+                self.enabled = False  # whether a tombstone was written depends on the row before it
             elif len(counts) == len(rows) and not any(event.kind == "ddl" for event in events):
-                yield Halves(batch, spliced, rows, rest, events, counts, self.losses(spliced))
+                outcomes = codecs.encode(batch, rows, events, counts)
+                converted = codecs.converted(rest, events, counts, outcomes)
+                yield self.merged(spliced, converted, rows, counts, outcomes)
                 return
-        # What follows DDL in the batch has to be encoded after it was learnt.
-        for part, events, counts in decode_parts(batch, self.decode, self.most):
+        # What follows DDL in the batch has to be encoded after the schema was changed.
+        for part, events, counts in decode_parts(batch, codecs.decode, codecs.most_bytes):
             self.learn(event for event in events if event.kind == "ddl")
-            yield Halves(part, None, range(part.num_rows), part, events, counts, Counter())
+            outcomes = codecs.encode(part, range(part.num_rows), events, counts)
+            yield codecs.converted(part, events, counts, outcomes)
 
-    def outcomes(self, halves: Halves) -> list[Encoded]:
-        """What the encoder makes of the events that were not spliced."""
-        encoder, batch = self.encoder, halves.batch
-        rows = np.repeat(halves.rows, halves.counts).tolist()
-        found = [
-            encoder.tombstone(event, self.deleted_before(batch, row))
-            if event.kind == "tombstone"
-            else encoder(event)
-            for event, row in zip(halves.events, rows)
-        ]
-        self.last = batch.slice(max(batch.num_rows - 1, 0))
-        return found
-
-    def deleted_before(self, batch: pa.RecordBatch, row: int) -> Event | None:
-        """The delete that a tombstone follows: the message before it, if that has its key."""
-        before = batch.slice(row - 1, 1) if row else self.last
-        if "key" not in batch.schema.names or before is None or not before.num_rows:
-            return None
-        key = batch.column("key")[row]
-        if not key.is_valid or before.column("key")[0] != key:
-            return None
-        event = decode_columns(before, self.decode, self.most)[0][-1]
-        return event if event.op == "delete" else None
+    def merged(
+        self,
+        spliced: Spliced,
+        converted: Converted,
+        rows: Any,
+        counts: list[int],
+        outcomes: list[Encoded],
+    ) -> Converted:
+        """What was spliced together with what the codecs converted, in the order of the batch."""
+        rows_of_events = np.repeat(rows, counts)
+        rows_of_records = np.repeat(rows_of_events, [len(o.records) for o in outcomes])
+        records = in_rows(
+            spliced_records(spliced), spliced.rows, converted.records, rows_of_records
+        )
+        losses = self.losses(spliced) + converted.losses
+        return Converted(records, converted.rejected, converted.reasons, losses)
 
     def learn(self, ddl: Iterable[Event]) -> None:
-        """Templates made before DDL are not those after it."""
-        before = len(self.taught)
-        self.taught += ddl
-        if len(self.taught) > before:
-            self.splicer, self.since_taught = None, 0
+        """Forget the templates at DDL: a table's messages are not as before."""
+        before = len(self.ddl)
+        self.ddl += ddl
+        if len(self.ddl) > before:
+            self.splicer, self.rows_since_ddl = None, 0
 
-    def spliced(self, batch: pa.RecordBatch) -> Spliced | None:
-        """What can be spliced of a batch."""
-        if not self.possible or OVERSIZE in batch.schema.names:
+    def splice(self, batch: pa.RecordBatch) -> Spliced | None:
+        """What the templates make of a batch."""
+        if not self.enabled or OVERSIZE in batch.schema.names:
             return None
         if self.splicer is None:
             self.splicer = self.find_splicer(batch.num_rows)
@@ -144,21 +110,25 @@ class Converter:
 
     def find_splicer(self, rows: int) -> Splicer | None:
         """This process's splicer for the conversion, once enough messages have come."""
-        if self.taught:
-            self.since_taught += rows
-            return self.new_splicer() if self.since_taught > WARM and can_compile() else None
-        return shared(repr(self.told), rows, self.new_splicer)
+        if self.ddl:
+            self.rows_since_ddl += rows
+            return self.new_splicer() if self.rows_since_ddl > WARM and can_compile() else None
+        codecs = self.codecs
+        name = repr((codecs.format, codecs.options, codecs.target, codecs.target_options))
+        return shared(name, rows, self.new_splicer)
 
     def new_splicer(self) -> Splicer:
         """A splicer with codecs of its own."""
         from headgate.fastpath.splicer import Splicer
 
-        format, options, target, target_options = self.told
-        encoder = Encoder(target, options, **target_options)
-        for event in self.taught:
+        codecs = self.codecs
+        encoder = Encoder(codecs.target, codecs.options, **codecs.target_options)
+        for event in self.ddl:
             encoder.learn(event)
-        ask = asking(decoder(format, **options), encoder, self.most)
-        return Splicer(ask, reads_key(format), self.most, unordered(format))
+        decode = decoder(codecs.format, **codecs.options)
+        ask = asking(decode, encoder, codecs.most_bytes)
+        format = codecs.format
+        return Splicer(ask, reads_key(format), codecs.most_bytes, unordered(format))
 
     def losses(self, spliced: Spliced) -> Counter[str]:
         """What was lost in splicing, counted."""
@@ -169,18 +139,19 @@ class Converter:
                     lost[code] += count
         return lost
 
-    def records(self, halves: Halves, outcomes: Iterable[Encoded]) -> pa.RecordBatch:
-        """The messages of both halves, in the order of the batch."""
-        if halves.spliced is None:
-            return record_batch(self.encoder, halves.events, outcomes)
-        first = spliced_records(halves.spliced)
-        if not halves.events:
-            return first
-        outcomes = list(outcomes)
-        second = record_batch(self.encoder, halves.events, outcomes)
-        per_event = np.repeat(halves.rows, halves.counts)
-        rows = np.repeat(per_event, [len(outcome.records) for outcome in outcomes])
-        return in_rows(first, halves.spliced.rows, second, rows)
+
+def converter(
+    format: str,
+    options: Mapping[str, Any],
+    target: str,
+    target_options: Mapping[str, Any],
+    whole_messages: bool = True,
+) -> Converter:
+    """The fastest converter between two formats with these options."""
+    codecs = CodecConverter(format, options, target, target_options, whole_messages)
+    if codecs.encoder.may_splice and has_templates(format, options):
+        return FastConverter(codecs)
+    return codecs
 
 
 def in_rows(

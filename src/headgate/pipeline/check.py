@@ -18,9 +18,9 @@ from headgate.core.errors import UsageError, shown
 from headgate.core.event import Event
 from headgate.core.losses import SENTENCES
 from headgate.kafka.admin import Admin
-from headgate.pipeline import row_filter
 from headgate.pipeline.counts import table_name
 from headgate.pipeline.engine import with_schema
+from headgate.pipeline.row_filter.check import check_conditions
 from headgate.pipeline.run import job_session, with_session_settings
 from headgate.selection.selection import Selection, SelectionError
 from headgate.sources import streams
@@ -33,7 +33,7 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     """What a job would read, detect, route and write."""
     spark = job_session(job, master)
     job = with_session_settings(job, spark)
-    row_filter.check(spark, job)
+    check_conditions(spark, job)
     reads, messages = sampled(spark, job, sample)
     decode = decoder(job.source.format, **with_schema(job.source, job.schema).options)
     limit = most_bytes_of(job.source.options)

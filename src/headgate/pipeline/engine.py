@@ -26,12 +26,13 @@ from headgate.core.event import Event, Record
 from headgate.core.options import names
 from headgate.formats import load
 from headgate.kafka.admin import DEFAULT_PARTITIONS
-from headgate.pipeline import row_filter
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.batch_pass import PassResult, PassRunner, released_on_error
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.dedup import comes_before, commit_time
 from headgate.pipeline.plan import BatchPlan, KnownTopics, PartitionReport, PlannedDdl
+from headgate.pipeline.row_filter.values import with_condition_values
+from headgate.pipeline.row_filter.verdicts import with_verdicts
 from headgate.pipeline.state import State, States
 from headgate.sinks.writers import Batch, FileWriter, KafkaWriter, Owner, Writer, writer
 from headgate.sources import streams
@@ -196,8 +197,8 @@ class Engine:
         """Messages with the verdicts of the job's row conditions."""
         if not self.judging:
             return messages
-        looked = row_filter.looked_at(messages, self.job)
-        return row_filter.judged(looked, self.job, self.signatures)
+        looked = with_condition_values(messages, self.job)
+        return with_verdicts(looked, self.job, self.signatures)
 
     def more(self, plan: BatchPlan, reports: list[PartitionReport]) -> BatchPlan | None:
         """What a pass should have known; None if it knew everything."""

@@ -22,9 +22,10 @@ from headgate.arrow.messages import Partition
 from headgate.config.job import Job
 from headgate.core.errors import HeadgateError, SpliceError, reason_of
 from headgate.kafka.admin import Admin
-from headgate.pipeline import row_filter, status
+from headgate.pipeline import status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
+from headgate.pipeline.row_filter.check import check_conditions
 from headgate.sources import streams
 from headgate.spark import filesystem, jars
 from headgate.spark.session import jvm_ended, session
@@ -56,7 +57,7 @@ def run(
         with Lease(reporter.storage) as lease:
             if job.source.kind == "stdin":
                 job, once = spooled(job, sys.stdin.buffer), True
-            row_filter.check(found, job)
+            check_conditions(found, job)
             with closing(Engine(found, job)) as engine:
                 engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
                 reporter.starts_with(engine.state)

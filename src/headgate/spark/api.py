@@ -29,7 +29,7 @@ from headgate.arrow.typed_rows import (
 from headgate.codec.decoder import decoder as codec
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import UsageError
-from headgate.fastpath.convert import Converter
+from headgate.fastpath.convert import converter
 
 EVENT_DDL = """
     kind string, op string, database string, table string, schema string, key array<string>,
@@ -116,10 +116,10 @@ def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
 
         def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with fast_worker():
-                converter = Converter(source, source_options, format, options)
-                parts = chain.from_iterable(map(bounded, batches))
-                for halves in chain.from_iterable(map(converter.take, parts)):
-                    yield converter.records(halves, converter.outcomes(halves))
+                own = converter(source, source_options, format, options, whole_messages=False)
+                for part in chain.from_iterable(map(bounded, batches)):
+                    for converted in own.convert(part):
+                        yield converted.records
 
         return messages.mapInArrow(convert, RECORD_DDL)
 
