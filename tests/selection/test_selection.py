@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.config.reader import job_of
 from headgate.core.event import ColumnType, Event
-from headgate.schema.ddl_names import renamed
+from headgate.schema.table_names import rename_tables
 from headgate.selection.columns import Columns
 from headgate.selection.filters import Filter
 from headgate.selection.regexes import split_regex
@@ -357,12 +357,12 @@ NEW = {("shop", "orders"): ("lake", "o`rders"), ("shop", "items"): ("lake", "ite
     ],
 )  # fmt: skip
 def test_names_in_statements(sql, expected):
-    assert expected == renamed(sql, "shop", "lake", lambda name: NEW.get(name, name))
+    assert expected == rename_tables(sql, "shop", "lake", lambda name: NEW.get(name, name))
 
 
 @given(st.text(alphabet="`'\"\\/*!-#; \n().,aé$ALTERBCONDP", max_size=60))
 def test_any_text_is_renamed_or_left(sql):
-    same = renamed(sql, "shop", "shop", lambda name: name)
+    same = rename_tables(sql, "shop", "shop", lambda name: name)
 
     assert same in (None, sql)
 

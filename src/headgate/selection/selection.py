@@ -11,7 +11,7 @@ from headgate.core.cache import Memo
 from headgate.core.errors import shown
 from headgate.core.event import Event, qualified
 from headgate.core.keys import key
-from headgate.schema.ddl_names import Name
+from headgate.schema.catalog import Name
 from headgate.selection.columns import Projection
 from headgate.selection.errors import SelectionError
 from headgate.selection.filters import Filter, TableFilter, Transform

@@ -9,7 +9,8 @@ import msgspec
 
 from headgate.core.event import Event, qualified
 from headgate.core.keys import KeyedError, key, one_of
-from headgate.schema.ddl_names import Name, renamed
+from headgate.schema.catalog import Name
+from headgate.schema.table_names import rename_tables
 from headgate.selection.routes import Names
 
 DDL_OPS = (
@@ -62,7 +63,7 @@ def rename_statement(event: Event, new: Names | None, new_name: Callable[[Name],
     database, schema, table = new or (event.database, event.schema, event.table)
     statement = None
     if event.schema is None:
-        statement = renamed(text, event.database, database, new_name)
+        statement = rename_tables(text, event.database, database, new_name)
     if new is None and statement in (None, text):
         return event
     return msgspec.structs.replace(
