@@ -20,8 +20,9 @@ from headgate.codec.encoder import Encoder
 from headgate.config.job import Job
 from headgate.core.event import Event, Record
 from headgate.pipeline.balance import Unbalanced
+from headgate.pipeline.change import DROP, KEEP
 from headgate.pipeline.engine import Engine, Parts
-from headgate.pipeline.partition_worker import DROP, KEEP, PartitionPass
+from headgate.pipeline.partition_worker import PartitionPass
 from headgate.pipeline.plan import PartitionState, PlannedDdl
 from headgate.pipeline.state import State
 from headgate.sources import streams
@@ -163,9 +164,7 @@ def test_a_batch_that_does_not_balance_stops_the_job(
 ) -> None:
     job = job_of(tmp_path, "canal-json", f"{TO}maxwell")
     emit = PartitionPass.emit
-    monkeypatch.setattr(
-        PartitionPass, "emit", lambda self, entries, beside: emit(self, entries[1:])
-    )
+    monkeypatch.setattr(PartitionPass, "emit", lambda self, changes: emit(self, changes[1:]))
 
     with pytest.raises(Unbalanced, match="of 2 events in 2 messages 1 are accounted for"):
         run_job(job, tmp_path, [[ticdc("insert", 1, 1), ticdc("insert", 2, 2)]])

@@ -21,8 +21,8 @@ from headgate.core.errors import UsageError
 from headgate.core.limits import BATCH_BYTES
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import TooManyInvalid
-from headgate.pipeline.partition_worker import parts
 from headgate.pipeline.status import read as read_status
+from headgate.pipeline.work_rows import slices
 
 
 @pytest.fixture
@@ -476,9 +476,9 @@ def test_messages_too_many_for_one_arrow_batch_keep_their_order(bench: Bench) ->
 def test_a_run_of_messages_is_no_larger_than_an_arrow_batch_may_be() -> None:
     half = BATCH_BYTES // 2
 
-    assert [slice(0, 2), slice(2, 3), slice(3, 5)] == list(parts([half, half, 2 * half, half, 0]))
-    assert [slice(0, 1), slice(1, 2)] == list(parts([BATCH_BYTES + 1, BATCH_BYTES + 1]))
-    assert [] == list(parts([]))
+    assert [slice(0, 2), slice(2, 3), slice(3, 5)] == list(slices([half, half, 2 * half, half, 0]))
+    assert [slice(0, 1), slice(1, 2)] == list(slices([BATCH_BYTES + 1, BATCH_BYTES + 1]))
+    assert [] == list(slices([]))
 
 
 def test_what_a_message_does_not_have_stays_null(bench: Bench) -> None:

@@ -18,9 +18,10 @@ from headgate.config.reader import load_job
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.partition_worker import WORK_SCHEMA, passing
+from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.state import State
+from headgate.pipeline.work_rows import WORK_SCHEMAS
 from headgate.spark.storage import Storage
 
 
@@ -76,9 +77,10 @@ def passed(
     job: Job, plan: BatchPlan, batch: pa.RecordBatch
 ) -> tuple[list[dict[str, Any]], list[PartitionReport]]:
     """The rows and the reports of one pass."""
-    told: list[bytes] = []
-    rows = pa.Table.from_batches(passing(job, plan, told.extend)([batch]), WORK_SCHEMA).to_pylist()
-    return rows, [msgspec.json.decode(each, type=PartitionReport) for each in told]
+    reports: list[bytes] = []
+    batches = worker_function(job, plan, reports.extend)([batch])
+    rows = pa.Table.from_batches(batches, WORK_SCHEMAS[plan.emit]).to_pylist()
+    return rows, [msgspec.json.decode(each, type=PartitionReport) for each in reports]
 
 
 def run_job(

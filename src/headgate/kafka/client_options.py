@@ -74,7 +74,18 @@ as much in the broker. Larger than this they gain nothing, and each partition ca
 memory."""
 REQUEST_SIZE, REQUEST_BYTES = "kafka.max.request.size", 1 << 20
 """The largest message that a producer sends, and what that is unless told otherwise."""
+FRAME = 1_024
+"""What of that the headers and the frame of a message take."""
 MOST_BATCH, LEAST_BATCH, BUFFER = 512 << 10, 16 << 10, 64 << 20
+
+
+def largest_message(options: Mapping[str, str]) -> int:
+    """The largest key and value together that a producer with these options sends.
+
+    >>> largest_message({})
+    1047552
+    """
+    return int(options.get(REQUEST_SIZE, REQUEST_BYTES)) - FRAME
 
 
 def writing(told: Mapping[str, str], partitions: int = 1) -> dict[str, str]:

@@ -22,8 +22,9 @@ from headgate.arrow.headers import FROM_TEXT
 from headgate.config.job import Job
 from headgate.core.errors import HeadgateError
 from headgate.kafka.client_options import REQUEST_SIZE
-from headgate.pipeline.partition_worker import WORK_SCHEMA, passing
+from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
+from headgate.pipeline.work_rows import WORK_SCHEMAS
 from headgate.spark import filesystem
 
 TaskReport = tuple[int, list[bytes]]
@@ -69,7 +70,6 @@ class PassRunner:
 
     def __init__(self, spark: SparkSession, job: Job) -> None:
         self.job = for_workers(job)
-        self.schema = from_arrow_schema(WORK_SCHEMA)
         self.numbers = count()
         self.reports = spark.sparkContext.accumulator([], TaskReports())
         # Not as a columnar cache and not in Java's serial form, which would cost as much as writing
@@ -86,7 +86,8 @@ class PassRunner:
         def report(reports: list[bytes]) -> None:
             accumulator.add([(number, reports)])
 
-        work = messages.mapInArrow(passing(self.job, plan, report), self.schema)
+        schema = from_arrow_schema(WORK_SCHEMAS[plan.emit])
+        work = messages.mapInArrow(worker_function(self.job, plan, report), schema)
         rows = work.localCheckpoint(eager=True, storageLevel=self.storage_level)
         with released_on_error(rows):
             own = [reports for n, reports in accumulator.value if n == number]

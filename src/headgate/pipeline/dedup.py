@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping, Sequence
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
 from headgate.core.event import Event, qualified
 from headgate.formats import traits_of
+from headgate.pipeline.change import Change, Message
 
 Order = tuple[str, tuple[int, ...]]
 """A kind of order and a place in it; only places of one kind compare."""
@@ -41,6 +44,25 @@ def identity(event: Event) -> bytes | None:
     table = qualified(event.schema, event.table)
     told = (event.kind, event.op, event.database, table, place, content)
     return blake2b(_packed(told), digest_size=ID_BYTES).digest()
+
+
+def settle(
+    changes: Sequence[Change], rejections: MutableMapping[Message, Any], applied: set[bytes]
+) -> tuple[list[Change], list[Change]]:
+    """The changes that are no repeats, and those of them that are written.
+
+    What is rejected was not applied: when it comes again, that is no repeat. So `applied` has what
+    is written, and `rejections` has no repeats of what is written.
+    """
+    for change in changes:
+        if change.id is not None and not change.repeated and change.message in rejections:
+            applied.discard(change.id)
+    fresh = [change for change in changes if not change.repeated or change.id not in applied]
+    for message in rejections.keys() - {change.message for change in fresh}:
+        del rejections[message]
+    written = [change for change in fresh if change.message not in rejections]
+    applied.update(change.id for change in written if change.id is not None)
+    return fresh, written
 
 
 def commit_time(commit_ts: int) -> int:

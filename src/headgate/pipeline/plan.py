@@ -7,6 +7,7 @@ change.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
@@ -15,6 +16,9 @@ from headgate.core.event import Event
 from headgate.pipeline.counts import Counts
 from headgate.pipeline.dedup_store import Run
 from headgate.pipeline.tombstones import Deleted
+
+Emit = Literal["messages", "events"]
+"""What a pass gives for the sinks: messages in their formats, or events as columns."""
 
 
 class PlannedDdl(msgspec.Struct):
@@ -73,6 +77,7 @@ class BatchPlan:
     """Partitions whose changes have to be sorted by their commits."""
     topics: tuple[KnownTopics, ...] = ()
     """By sink."""
+    emit: Emit = "messages"
 
 
 class PartitionReport(msgspec.Struct):

@@ -1,7 +1,7 @@
-"""A pass's short cut: changes whose messages look alike are spliced (splice), not decoded.
+"""The fast path of a pass: changes whose messages look alike are spliced, not decoded.
 
 Only what cannot be a repeat, and needs no more than its own message to be written: changes without
-a place in the source's log, that no row condition looks at. All others go the long way.
+a place in the source's log, that no row condition looks at. All others are decoded.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import pickle
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -18,65 +19,46 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.events import decode_columns, most_bytes_of
-from headgate.codec.decoder import decode_message, decoder, with_keys
+from headgate.arrow.messages import Partition
+from headgate.codec.decoder import decode_message
 from headgate.codec.encoder import Encoder
 from headgate.codec.schemas import Schemas
-from headgate.config.job import Job, Source
+from headgate.config.job import Job
 from headgate.core.event import Event
 from headgate.fastpath.convert import answer, has_templates, reads_key, shared, unordered
-from headgate.formats.base import Decode
-from headgate.kafka.client_options import REQUEST_BYTES, REQUEST_SIZE
-from headgate.pipeline.catalog import decoder_options, file_tables
+from headgate.kafka.client_options import largest_message
+from headgate.pipeline.change import offset_names
+from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.dedup import identity
+from headgate.pipeline.plan import KnownTopics
 from headgate.selection.selection import Selection, SelectionError
 
 if TYPE_CHECKING:
     from headgate.fastpath.program import Spliced
     from headgate.fastpath.splicer import Splicer
     from headgate.fastpath.templates import Answer, Ask, Template
-    from headgate.pipeline.plan import KnownTopics
 
-ROOM = 1_024
-"""What of Kafka's limit of a message its headers and its frame take."""
-LONG_WAY = {"ddl", "tombstone"}
+DEPENDENT = {"ddl", "tombstone"}
 """Events that concern others of their batch."""
 
 
-def job_decoder(source: Source) -> Decode:
-    """A decoder whose rows have the keys of the schema file, which repeats are recognised by.
-
-    What else is known of tables is given to rows at their place between DDL.
-    """
-    decode = decoder(source.format, **decoder_options(source))
-    schema = source.options.get("schema")
-    return decode if schema is None else with_keys(decode, file_tables(source))
-
-
-def job_encoders(job: Job, topics: Sequence[KnownTopics]) -> list[Encoder]:
-    """An encoder for each sink, that knows how many partitions its topics have."""
-    encoders = [Encoder(sink.format, **sink.options) for sink in job.sinks]
-    for encoder, known in zip(encoders, topics):
-        encoder.partitions = known.partitions
-    return encoders
-
-
-def most_bytes(kafka: dict[str, str]) -> int:
-    """The largest key and value together that a sink takes."""
-    return int(kafka.get(REQUEST_SIZE, REQUEST_BYTES)) - ROOM
-
-
 @dataclass
-class Taken:
-    """A batch, taken apart: what was spliced, and the events of the rest."""
+class FastPathResult:
+    """What was spliced of a batch, and the events of the rest."""
 
     spliced: Spliced
-    met: list[tuple[Template, int]]
+    templates: list[tuple[Template, int]]
     """The templates of what was spliced, and how often."""
+    names: pa.Array
+    """What the changes of all rows are known by."""
     rows: Any
     """The numbers of the rows that were not spliced."""
     rest: pa.RecordBatch
+    """Those rows."""
     events: list[Event]
+    """Their events."""
     counts: list[int]
+    """How many events each of them has."""
 
     def last_change(self) -> int | None:
         """The row of the batch's last change, if that was spliced."""
@@ -92,7 +74,19 @@ class Taken:
         times = times[times <= until]
         return int(times.max()) if len(times) else 0
 
-    def messages(self, sink: int, names: pa.Array) -> tuple[Any, dict[str, pa.Array]]:
+    def counted(self) -> tuple[Counter[Any], Counter[tuple[str, ...]]]:
+        """Changes by database, table and operation; and what was lost, by sink."""
+        changes: Counter[Any] = Counter()
+        losses: Counter[tuple[str, ...]] = Counter()
+        for template, count in self.templates:
+            ((op, database, table),) = template.answer.about
+            changes[database, table, op] += count
+            for codes in template.answer.lost:
+                if codes:
+                    losses[codes] += count
+        return changes, losses
+
+    def messages(self, sink: int) -> tuple[Any, dict[str, pa.Array]]:
         """What was spliced for a sink: the rows it comes of, and its columns."""
         from headgate.fastpath.splicer import binary_array, by_kind
 
@@ -107,7 +101,7 @@ class Taken:
             kept = pa.array(own)
             columns = {name: column.filter(kept) for name, column in columns.items()}
             kinds, rows = kinds[own], rows[own]
-        columns["id"] = with_numbers(names.take(pa.array(rows)), rows)
+        columns["id"] = with_numbers(self.names.take(pa.array(rows)), rows)
         columns["partition"] = by_kind(fixed.partition, kinds)
         columns["topic"] = by_kind(fixed.topic, kinds)
         return rows, columns
@@ -128,7 +122,7 @@ def with_numbers(names: pa.Array, rows: Any) -> pa.Array:
     return pc.binary_join_element_wise(names, suffixes.take(pa.array(numbers)), "")
 
 
-class ShortCut:
+class FastPath:
     """Splices the messages of a job."""
 
     def __init__(
@@ -136,7 +130,8 @@ class ShortCut:
         job: Job,
         tables: Schemas,
         catalog: str | None,
-        topics: Sequence[KnownTopics] = (),
+        topics: Sequence[KnownTopics],
+        encoders: Sequence[Encoder],
     ) -> None:
         self.job, self.tables, self.catalog, self.topics = job, tables, catalog, topics
         self.decode = job_decoder(job.source)
@@ -144,13 +139,13 @@ class ShortCut:
         self.possible = (
             has_templates(job.source.format, job.source.options)
             and not any(each.where for each in job.filters)
-            and all(Encoder(s.format, **s.options).may_splice for s in job.sinks)
+            and all(encoder.may_splice for encoder in encoders)
         )
         self.splicer: Splicer | None = None
-        self.told: bytes | None = None
         self.wrong = False
         """Whether splicing and the codecs disagree, now or earlier in this process."""
 
+    @cached_property
     def name(self) -> bytes:
         """What a splicer for this job and this catalog is known by in its process."""
         job = self.job
@@ -166,9 +161,7 @@ class ShortCut:
 
     def find_splicer(self, rows: int) -> Splicer | None:
         """The splicer, once enough messages have come."""
-        if self.told is None:
-            self.told = self.name()
-        return shared(self.told, rows, self.new_splicer)
+        return shared(self.name, rows, self.new_splicer)
 
     def new_splicer(self) -> Splicer:
         """A splicer with codecs of its own."""
@@ -213,8 +206,8 @@ class ShortCut:
 
         return ask
 
-    def take(self, messages: pa.RecordBatch) -> Taken | None:
-        """Splice a batch as far as possible; None if all of it has to go the long way."""
+    def take(self, partition: Partition, messages: pa.RecordBatch) -> FastPathResult | None:
+        """Splice a batch as far as possible; None if all of it has to be decoded."""
         if not self.possible or messages.column("headers").null_count < messages.num_rows:
             return None
         if self.splicer is None:
@@ -228,31 +221,19 @@ class ShortCut:
         rows = np.flatnonzero(spliced.templates < 0)
         rest = messages.take(pa.array(rows))
         events, counts = decode_columns(rest, self.decode, self.limit)
-        met = self.splicer.program.met(spliced)
-        timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in met)
+        templates = self.splicer.program.met(spliced)
+        timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in templates)
         if any(event.format == "debezium-smt" for event in events):
             self.possible = False  # whether a tombstone was written hangs on the row before it
             return None
-        if timeless or len(counts) < len(rows) or any(event.kind in LONG_WAY for event in events):
+        if timeless or len(counts) < len(rows) or any(event.kind in DEPENDENT for event in events):
             return None
-        return Taken(spliced, met, rows, rest, events, counts)
+        names = offset_names(partition, messages)
+        return FastPathResult(spliced, templates, names, rows, rest, events, counts)
 
     def too_large(self, spliced: Spliced) -> bool:
         """Whether any message is larger than a sink takes."""
-        limits = [most_bytes(sink.kafka) for sink in self.job.sinks if sink.kind == "kafka"]
+        limits = [largest_message(sink.kafka) for sink in self.job.sinks if sink.kind == "kafka"]
         if not limits or not len(spliced.rows):
             return False
         return bool((np.diff(spliced.value_ends) + np.diff(spliced.key_ends)).max() > min(limits))
-
-
-def counted(taken: Taken) -> tuple[Counter[Any], Counter[tuple[str, ...]]]:
-    """Changes by database, table and operation; and what was lost, by sink."""
-    changes: Counter[Any] = Counter()
-    lost: Counter[tuple[str, ...]] = Counter()
-    for template, count in taken.met:
-        ((op, database, table),) = template.answer.about
-        changes[database, table, op] += count
-        for codes in template.answer.lost:
-            if codes:
-                lost[codes] += count
-    return changes, lost

@@ -16,8 +16,9 @@ from headgate.arrow.messages import MESSAGE_SCHEMA
 from headgate.config.job import Job
 from headgate.config.reader import load_job
 from headgate.fastpath import convert, splicer
-from headgate.pipeline.partition_worker import WORK_SCHEMA, passing
+from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
+from headgate.pipeline.work_rows import WORK_SCHEMAS
 
 TIME = 1_700_000_000_000
 
@@ -72,8 +73,8 @@ def passed(
     """The messages and dead letters of a pass in their order, and its report."""
     plan = BatchPlan((tmp_path / "ledger").as_uri(), **known)
     contents: list[bytes] = []
-    rows = passing(job, plan, contents.extend)(batches)
-    found = pa.Table.from_batches(rows, WORK_SCHEMA).to_pylist()
+    rows = worker_function(job, plan, contents.extend)(batches)
+    found = pa.Table.from_batches(rows, WORK_SCHEMAS["messages"]).to_pylist()
     (content,) = contents
     report = msgspec.json.decode(content, type=PartitionReport)
     report.state.applied = ()

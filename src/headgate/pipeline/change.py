@@ -1,0 +1,88 @@
+"""A change on its way through a pass, and the messages that it came in."""
+
+from __future__ import annotations
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow.messages import Partition
+from headgate.codec.encoder import Encoded
+from headgate.core.event import Event
+
+KEEP, DROP, UNKNOWN_SIGNATURE = "keep", "drop", "unknown-signature"
+"""Verdicts of a row condition (row_filter.py); any other is the code and reason of a rejection."""
+
+
+class MessageBatch:
+    """Messages of one partition.
+
+    >>> rows = pa.RecordBatch.from_pydict({"offset": [7, 8], "headers": pa.nulls(2, pa.string())})
+    >>> MessageBatch(("orders", 0), rows).places()
+    ['orders-0-7', 'orders-0-8']
+    """
+
+    def __init__(self, partition: Partition, rows: pa.RecordBatch) -> None:
+        self.partition, self.rows = partition, rows
+        headers = rows.column("headers")
+        self._headers = None if headers.null_count == len(headers) else headers.to_pylist()
+
+    def headers(self, row: int) -> str | None:
+        """The headers of a message, as text."""
+        return None if self._headers is None else self._headers[row]
+
+    def offsets(self) -> pa.Array:
+        """Topic, partition and offset of each message as one text."""
+        return offset_names(self.partition, self.rows)
+
+    def places(self) -> list[str]:
+        """What identifies each message: its place in a file, or its topic, partition and offset."""
+        if "place" in self.rows.schema.names and self.rows.column("place").null_count == 0:
+            return list(self.rows.column("place").to_pylist())
+        return list(self.offsets().to_pylist())
+
+
+def offset_names(partition: Partition, rows: pa.RecordBatch) -> pa.Array:
+    """Topic, partition and offset of each message as one text."""
+    topic, number = partition
+    offsets = rows.column("offset").cast(pa.string())
+    return pc.binary_join_element_wise(f"{topic}-{number}-", offsets, "")
+
+
+Message = tuple[MessageBatch, int]
+"""A message: its batch, and its row there."""
+
+
+class Change(msgspec.Struct, gc=False):
+    """An event, and what a pass finds out about it."""
+
+    event: Event
+    messages: MessageBatch
+    row: int
+    """The number of its message."""
+    id: bytes | None
+    """What a repeat of it is recognised by."""
+    name: str
+    """What it is known by to a reader of its message."""
+    verdict: str = KEEP
+    """What the job's row conditions say of it."""
+    delete: Event | None = None
+    """The delete of a tombstone."""
+    repeated: bool = False
+    """Whether it came before in this batch: a repeat, unless the first one is rejected."""
+    topic: str | None = None
+    """Where a route sends it."""
+    untyped: list[str] | None = None
+    """Columns whose values do not match their type; None where the table is not known."""
+    encoded: list[Encoded] = []
+    """Its messages, by sink."""
+
+    @property
+    def message(self) -> Message:
+        """The message that it came in."""
+        return self.messages, self.row
+
+    @property
+    def headers(self) -> str | None:
+        """The headers that it came with, as text."""
+        return self.messages.headers(self.row)

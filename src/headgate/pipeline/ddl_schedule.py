@@ -1,0 +1,74 @@
+"""DDL as a partition goes past it: which tables its changes meet, and which step they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from headgate.arrow.messages import Partition
+from headgate.codec.schemas import Schemas
+from headgate.core.event import Event
+from headgate.pipeline.dedup import comes_before
+from headgate.pipeline.plan import PlannedDdl
+
+
+class DdlSchedule:
+    """The DDL of a batch, and how much of it a partition has passed.
+
+    DDL that is met in the partition but was not planned is put at the end; whether that is its
+    place, the driver finds when it has the reports of all partitions.
+
+    >>> event = Event("ddl", "create", "d", "t", ddl="CREATE TABLE t (id INT)", commit_ts=5)
+    >>> schedule = DdlSchedule([PlannedDdl(event, event, "a", True)], ("in", 0), Schemas(None))
+    >>> schedule.is_due(Event("row", commit_ts=4)), schedule.is_due(Event("row", commit_ts=6))
+    (False, True)
+    >>> schedule.pass_until(Event("row", commit_ts=6))
+    >>> schedule.step, schedule.tables.table("d", "t") is not None
+    (1, True)
+    """
+
+    def __init__(
+        self,
+        planned: Sequence[PlannedDdl],
+        partition: Partition,
+        tables: Schemas,
+        learnt: Container[str] = (),
+        sorted: bool = False,
+    ) -> None:
+        """`learnt` has the ids of DDL that the tables include already."""
+        self.planned, self.partition, self.sorted = list(planned), partition, sorted
+        self.step = 0
+        """How much of the DDL is passed."""
+        self.tables = self._before = tables
+        """The tables as they are now."""
+        self._learnt = learnt
+
+    def is_due(self, event: Event) -> bool:
+        """Whether the next DDL comes before a change."""
+        if self.step >= len(self.planned):
+            return False
+        ddl = self.planned[self.step]
+        if ddl.partition == self.partition and not self.sorted:
+            return False  # it is met in its place
+        return bool(comes_before(ddl.event, event))
+
+    def pass_until(self, event: Event) -> None:
+        """Pass the DDL that comes before a change."""
+        while self.is_due(event):
+            self._pass()
+
+    def meet(self, ddl: PlannedDdl) -> None:
+        """Pass DDL that the partition itself holds, and what is planned before it."""
+        ids = [planned.id for planned in self.planned]
+        if ddl.id not in ids:
+            self.planned.append(ddl)
+            ids.append(ddl.id)
+        while self.step <= ids.index(ddl.id):
+            self._pass()
+
+    def _pass(self) -> None:
+        ddl = self.planned[self.step]
+        if ddl.id not in self._learnt:
+            if self.tables is self._before:
+                self.tables = self.tables.copy()
+            self.tables.learn(ddl.source)
+        self.step += 1

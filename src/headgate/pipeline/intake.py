@@ -1,0 +1,129 @@
+"""The first half of a pass: from the events of messages to the changes that are new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from headgate.core.event import Event
+from headgate.pipeline.change import DROP, KEEP, UNKNOWN_SIGNATURE, Change, MessageBatch
+from headgate.pipeline.counts import Counts
+from headgate.pipeline.dedup import identity, placed_identity
+from headgate.pipeline.dedup_store import Ledger
+from headgate.pipeline.ordering import OrderCheck, SourceClock
+from headgate.pipeline.plan import PartitionState
+from headgate.pipeline.tombstones import TombstonePairs
+from headgate.spark.storage import Storage
+
+
+class Intake:
+    """Recognises what of a partition was applied before, is late, or dropped by a row condition."""
+
+    def __init__(
+        self,
+        state: PartitionState,
+        counts: Counts,
+        storage: Storage,
+        by_place: bool,
+        condition_of: Callable[[Event], int | None],
+    ) -> None:
+        self.partition, self.counts = state.partition, counts
+        self.by_place, self.condition_of = by_place, condition_of
+        self.applied = Ledger(storage, state.applied)
+        self.order = OrderCheck(state.watermark)
+        self.clock = SourceClock(state.newest)
+        self.pairs = TombstonePairs(state.last_delete)
+        self.signatures: list[tuple[int, str]] = []
+        """Types of a row condition's columns for which there is no expression yet."""
+
+    def state_after(self, remember: float) -> PartitionState:
+        """Keep what was applied; what is known of the partition from now on."""
+        return PartitionState(
+            self.partition,
+            self.applied.write(remember),
+            self.order.watermark,
+            self.clock.newest or None,
+            self.pairs.last,
+        )
+
+    def new_changes(
+        self, messages: MessageBatch, events: list[Event], counts: Sequence[int]
+    ) -> list[Change]:
+        """The changes among events that were not applied before."""
+        self.counts.events += len(events)
+        changes = self.identified(messages, events, counts)
+        known = self.applied.known([change.id for change in changes])
+        return [change for change, seen in zip(changes, known) if self.is_new(change, seen)]
+
+    def identified(
+        self, messages: MessageBatch, events: list[Event], counts: Sequence[int]
+    ) -> list[Change]:
+        """Events with their identities, and the verdicts of row conditions on them."""
+        places, by_place = messages.places(), self.by_place
+        rows = [row for row, count in enumerate(counts) for _ in range(count)]
+        verdicts = self.verdicts(events, rows, messages.rows)
+        changes: list[Change] = []
+        before = number = -1
+        for event, row, verdict in zip(events, rows, verdicts):
+            number = number + 1 if row == before else 0
+            before = row
+            id_ = identity(event)
+            if id_ is not None:
+                name = id_.hex()
+            else:
+                name = f"{places[row]}.{number}" if number else places[row]
+                if by_place and event.kind == "row":
+                    id_ = placed_identity(places[row], number)
+            changes.append(Change(event, messages, row, id_, name, verdict))
+        ids = [change.id for change in changes]
+        keys = messages.rows.column("key")
+        for n, delete in self.pairs.take(events, rows, keys, ids, verdicts).items():
+            changes[n].id, changes[n].verdict = delete.tombstone_id(), delete.verdict
+            changes[n].delete = delete.event
+        return changes
+
+    def verdicts(self, events: list[Event], rows: list[int], messages: pa.RecordBatch) -> list[str]:
+        """What the job's row conditions say of each event."""
+        if "verdicts" not in messages.schema.names:
+            return [KEEP] * len(events)
+        verdicts = [iter(each or ()) for each in messages.column("verdicts").to_pylist()]
+        condition_of = self.condition_of
+        return [
+            KEEP if event.kind != "row" or condition_of(event) is None else next(verdicts[row])
+            for event, row in zip(events, rows)
+        ]
+
+    def is_new(self, change: Change, is_known: bool) -> bool:
+        """Whether a change goes on: it is no repeat, and no row condition drops it.
+
+        Watermarks end here.
+        """
+        event, kind = change.event, change.event.kind
+        if kind == "watermark":
+            self.counts.watermarks += 1
+            self.order.see_watermark(event)
+            return False
+        if kind == "ddl":  # whether it was applied, the whole job knows
+            change.id = None
+            self.order.see_ddl(event)
+        elif change.id is not None:
+            change.repeated = change.id in self.applied.fresh
+            if is_known or (change.repeated and change.verdict == DROP):
+                self.counts.repeated += 1
+                return False
+            if not change.repeated:
+                self.clock.see(event)
+                self.applied.add(change.id, self.clock.time_of(event))
+                self.counts.late += self.order.is_late(event)
+        if change.verdict == DROP:
+            self.counts.filtered += 1
+            return False
+        if change.verdict != KEEP:
+            code, _, reason = change.verdict.partition("|")
+            if code == UNKNOWN_SIGNATURE and kind == "row":
+                rule = self.condition_of(event) or 0
+                self.signatures.append((rule, reason))
+            change.event = msgspec.structs.replace(event, kind="invalid", error=(code, reason))
+        return True

@@ -1,0 +1,266 @@
+"""What a pass makes of selected changes: messages in each sink's format, or events as columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow.events import to_batch
+from headgate.arrow.headers import ID_HEADER, from_text, header_bytes, to_text
+from headgate.codec.encoder import Encoded, Encoder, packed
+from headgate.config.job import Job, Sink
+from headgate.core.errors import shown
+from headgate.core.event import Record
+from headgate.core.losses import kind_of
+from headgate.fastpath.convert import in_rows
+from headgate.kafka.client_options import largest_message
+from headgate.pipeline.change import Change
+from headgate.pipeline.counts import table_name
+from headgate.pipeline.fast_path import FastPathResult
+from headgate.pipeline.plan import KnownTopics
+from headgate.pipeline.rejections import Rejection, Rejections
+from headgate.pipeline.work_rows import slices, work_rows
+from headgate.spark.row_packing import flat_rows, packs
+
+
+class Output(Protocol):
+    """Makes rows of selected changes."""
+
+    topics: list[set[str]]
+    """By sink, where messages go."""
+    losses: Counter[tuple[str, ...]]
+    """What messages lost, by the codes of each."""
+    with_headers: bool
+    """Whether any message has more headers than its id."""
+
+    def prepare(self, changes: Sequence[Change]) -> Rejections:
+        """Make what is written of changes, and tell the messages that cannot be written."""
+
+    def rows(
+        self, step: int, changes: Sequence[Change], spliced: FastPathResult | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of changes that were prepared, and of those that the fast path took."""
+
+
+class EventOutput:
+    """Events as columns, for sinks that write tables.
+
+    >>> from headgate.core.event import Event
+    >>> from headgate.pipeline.change import MessageBatch
+    >>> from headgate.arrow.messages import MESSAGE_SCHEMA
+    >>> message = {"topic": "orders", "partition": 0, "offset": 7, "value": b""}
+    >>> rows = pa.RecordBatch.from_pylist([message], MESSAGE_SCHEMA)
+    >>> event = Event("row", "insert", "d", "t", after={"id": "1"})
+    >>> change = Change(event, MessageBatch(("orders", 0), rows), 0, None, "orders-0-7")
+    >>> (found,) = EventOutput().rows(2, [change], None)
+    >>> found["step"].to_pylist(), found["event"][0]["origin"]["offset"].as_py()
+    ([2], 7)
+    """
+
+    def __init__(self) -> None:
+        self.topics: list[set[str]] = []
+        self.losses: Counter[tuple[str, ...]] = Counter()
+        self.with_headers = False
+
+    def prepare(self, changes: Sequence[Change]) -> Rejections:
+        """The messages of invalid events."""
+        return {
+            change.message: Rejection(*change.event.error, table_name(change.event))
+            for change in changes
+            if change.event.error is not None
+        }
+
+    def rows(
+        self, step: int, changes: Sequence[Change], spliced: FastPathResult | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The events of changes, with the coordinates of their messages."""
+        start = 0
+        for end in range(1, len(changes) + 1):
+            if end < len(changes) and changes[end].messages is changes[start].messages:
+                continue
+            part = changes[start:end]
+            at = pa.array([change.row for change in part], pa.int32())
+            origin = part[0].messages.rows.select(["topic", "partition", "offset", "timestamp"])
+            events = to_batch([change.event for change in part], origin.take(at))
+            steps = pa.array([step] * len(part), pa.int32())
+            yield work_rows("events", step=steps, event=events.to_struct_array())
+            start = end
+
+
+class Outgoing(NamedTuple):
+    """Messages, what each is known by, and its headers as text."""
+
+    records: list[Record]
+    names: list[str]
+    headers: list[str | None]
+
+    def flat(self, part: slice = slice(None)) -> pa.RecordBatch:
+        """Messages as rows."""
+        records = self.records[part]
+        return flat_rows(
+            len(records),
+            key=pa.array([r.key for r in records], pa.binary()),
+            value=pa.array([r.value for r in records], pa.binary()),
+            id=pa.array(self.names[part], pa.string()),
+            partition=pa.array([r.partition for r in records], pa.int32()),
+            topic=pa.array([r.topic for r in records], pa.string()),
+            headers=pa.array(self.headers[part], pa.string()),
+        )
+
+
+class MessageOutput:
+    """Messages in the format of each sink."""
+
+    def __init__(
+        self, job: Job, encoders: Sequence[Encoder], topics: Sequence[KnownTopics]
+    ) -> None:
+        self.encoders = encoders
+        self.checks = [
+            DeliveryCheck(sink, known.refused, len(job.sinks) > 1)
+            for sink, known in zip(job.sinks, topics or [KnownTopics()] * len(job.sinks))
+        ]
+        self.topics: list[set[str]] = [set() for _ in encoders]
+        self.losses: Counter[tuple[str, ...]] = Counter()
+        self.with_headers = False
+
+    def prepare(self, changes: Sequence[Change]) -> Rejections:
+        """Encode changes for every sink; a message that one sink cannot take goes to none."""
+        rejections: Rejections = {}
+        for change in changes:
+            change.encoded = [encoded(encoder, change) for encoder in self.encoders]
+        for sink, check in enumerate(self.checks):
+            for change in changes:
+                error = check(change, change.encoded[sink])
+                if error is not None:
+                    rejection = Rejection(*error, table_name(change.event))
+                    rejections.setdefault(change.message, rejection)
+        return rejections
+
+    def rows(
+        self, step: int, changes: Sequence[Change], spliced: FastPathResult | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages for every sink, in the order of what they came of."""
+        for sink, encoder in enumerate(self.encoders):
+            outcomes = [change.encoded[sink] for change in changes]
+            self.losses.update(tuple(outcome.lost) for outcome in outcomes if outcome.lost)
+            outgoing = packed_rows(encoder, changes, outcomes) if encoder.packer else (
+                named(changes, outcomes)
+            )  # fmt: skip
+            topics = self.topics[sink]
+            topics.update({r.topic for r in outgoing.records if r.topic is not None})
+            self.with_headers |= any(outgoing.headers)
+            if spliced is not None:
+                rows, columns = spliced.messages(sink)
+                topics.update(pc.unique(columns["topic"].drop_null()).to_pylist())
+                if len(rows):
+                    own = [c.row for c, o in zip(changes, outcomes) for _ in o.records]
+                    first = flat_rows(len(rows), **columns)
+                    flat = in_rows(first, rows, outgoing.flat(), spliced.rows[own])
+                    yield work_rows("messages", **packs(sink, step, flat))
+                    continue
+            for part in slices([len(r.key or b"") + len(r.value or b"") for r in outgoing.records]):
+                yield work_rows("messages", **packs(sink, step, outgoing.flat(part)))
+
+
+def encoded(encoder: Encoder, change: Change) -> Encoded:
+    """What an encoder makes of an event, or of a tombstone and the delete before it."""
+    encoder.topic = change.topic
+    if change.event.kind == "tombstone":
+        return encoder.tombstone(change.event, change.delete)
+    return encoder(change.event, change.untyped)
+
+
+def named(changes: Sequence[Change], outcomes: Sequence[Encoded]) -> Outgoing:
+    """Messages with what they are known by, and the headers that came or are the format's."""
+    outgoing = Outgoing([], [], [])
+    records, names, headers = outgoing
+    for change, outcome in zip(changes, outcomes):
+        came = change.headers
+        for n, record in enumerate(outcome.records):
+            if change.topic is not None:
+                record.topic = change.topic
+            records.append(record)
+            names.append(f"{change.name}.{n}" if n else change.name)
+            if came or record.headers:
+                headers.append(to_text((*from_text(came), *(record.headers or ()))))
+            else:
+                headers.append(None)
+    return outgoing
+
+
+def packed_rows(
+    encoder: Encoder, changes: Sequence[Change], outcomes: Sequence[Encoded]
+) -> Outgoing:
+    """Rows joined into messages; a message has the name of its first row."""
+    for change, outcome in zip(changes, outcomes):
+        for n, record in enumerate(outcome.records):
+            if change.topic is not None:
+                record.topic = change.topic
+            name = f"{change.name}.{n}" if n else change.name
+            record.headers = ((ID_HEADER, name.encode()),)
+    records, _ = packed(encoder, [change.event for change in changes], outcomes)
+    names = [dict(record.headers or ())[ID_HEADER].decode() for record in records]
+    return Outgoing(records, names, [None] * len(records))
+
+
+class DeliveryCheck:
+    """Finds what keeps messages from a sink.
+
+    In Kafka: there is no topic for it, or one that is refused, or the message is too large.
+    """
+
+    def __init__(self, sink: Sink, refused: dict[str, str], is_named: bool) -> None:
+        self.name = f"{sink.name}: " if is_named else ""
+        """Of several sinks, which one it is."""
+        self.kafka = sink.kind == "kafka"
+        self.refused, self.most_bytes = refused, largest_message(sink.kafka)
+
+    def __call__(self, change: Change, outcome: Encoded) -> tuple[str, str] | None:
+        """The code and reason for which a change cannot be written."""
+        error = outcome.error
+        if error is None and self.kafka:
+            error = self.undeliverable(change, outcome)
+        if error is None or change.event.error is not None:
+            return error
+        code, reason = error
+        return code, f"{self.name}{reason}"
+
+    def undeliverable(self, change: Change, outcome: Encoded) -> tuple[str, str] | None:
+        """What keeps a message from Kafka."""
+        records = outcome.records
+        if not records:
+            return None
+        topic = records[0].topic if change.topic is None else change.topic
+        if topic is None:
+            if change.event.kind in ("row", "ddl"):
+                reason = "no route names a topic for it; add one, or give the sink a topic"
+                return "no-topic", reason
+            # A marker, heartbeat or tombstone of no table: there is nowhere to send it.
+            outcome.records, outcome.lost = [], [kind_of(change.event)]
+            return None
+        if topic in self.refused:
+            return (
+                "refused-topic",
+                f"Kafka does not take the topic {shown(topic)}: {self.refused[topic]}; send the "
+                "table to another one by a route, or by the sink's topic",
+            )
+        return self.too_large(change, records)
+
+    def too_large(self, change: Change, records: list[Record]) -> tuple[str, str] | None:
+        """Whether a message is larger than the sink takes."""
+        headers = change.headers
+        for record in records:
+            size = len(record.value or b"") + len(record.key or b"")
+            if headers is not None or record.headers:
+                size += header_bytes((*from_text(headers), *(record.headers or ())))
+            if size > self.most_bytes:
+                return (
+                    "too-large",
+                    f"the message would be larger than the {self.most_bytes} bytes that the sink "
+                    "takes, its headers included; set max-message-bytes there and on the broker",
+                )
+        return None
