@@ -23,7 +23,7 @@ Names = tuple["str | None", "str | None", str]
 
 
 def checked_topic(template: str) -> str:
-    """A template of a topic's name, refusing one that cannot become a name.
+    """A template of a topic name, checked.
 
     >>> checked_topic("cdc.{database}.{table}")
     'cdc.{database}.{table}'
@@ -32,8 +32,8 @@ def checked_topic(template: str) -> str:
     plain = _PLACE.sub("x", template)
     if not _TOPIC.fullmatch(plain) or len(plain) > MAX_TOPIC or plain in (".", ".."):
         raise UsageError(
-            f"no topic is called {shown(template)}; at most {MAX_TOPIC} letters, digits and . _ - "
-            "are allowed, {database}, {schema} and {table} stand for the event's"
+            f"invalid topic name {shown(template)}; use at most {MAX_TOPIC} letters, digits and "
+            ". _ -, and {database}, {schema} and {table} for the names of the event"
         )
     return template
 
@@ -47,7 +47,7 @@ class Route:
         "without `*`, `+` or `?` after it is the dot between the two. Where the source has "
         "schemas: `database.schema.table`, `schema.table` or `database.table`, as above",
         aliases={"source-table": flink_regex},
-        missing="the route names no table; add table: 'database.(.*)'",
+        missing="the route has no table; add table: 'database.(.*)'",
     )
     to: str | None = key(
         "the new `database.table` or `database.schema.table`; `$1`, `$2` … are the groups in "
@@ -63,7 +63,7 @@ class Route:
 
     def __post_init__(self) -> None:
         if self.to is None and self.topic is None:
-            raise UsageError("the route leads nowhere; add to: database.table or topic: …")
+            raise UsageError("the route has no target; add to: database.table or topic: …")
         count = sum(map(groups, split_regex(self.table)))
         if self.to is not None:
             split_target(self.to)
@@ -173,7 +173,7 @@ def split_target(template: str) -> tuple[str, ...]:
     names = tuple(template.split("."))
     if not 2 <= len(names) <= 3 or not all(names):
         raise UsageError(
-            f"{shown(template)} is no target; write database.table, as in 'lake.$1', or "
+            f"invalid target {shown(template)}; write database.table, as in 'lake.$1', or "
             "database.schema.table"
         )
     return names
@@ -209,7 +209,7 @@ def topic_name(template: str, names: Names, found: tuple[str, ...]) -> str:
     if len(topic) > MAX_TOPIC or topic in ("", ".", ".."):
         raise SelectionError(
             "route",
-            f"no topic can be called {shown(topic)}",
-            f"a topic's name has 1 to {MAX_TOPIC} characters: give the table a route of its own",
+            f"{shown(topic)} is not a valid topic name",
+            f"topic names have 1 to {MAX_TOPIC} characters: give the table a route of its own",
         )
     return topic
