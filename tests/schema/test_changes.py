@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.event import Event
 from headgate.schema.apply import altered
 from headgate.schema.changes import (
     AddColumn,
@@ -34,7 +35,7 @@ from headgate.schema.changes import (
     Unknown,
 )
 from headgate.schema.columns import Column, ColumnDefinition, Default
-from headgate.schema.ddl import MAX_WORDS, changes
+from headgate.schema.ddl import MAX_WORDS, changes, event_changes
 from headgate.schema.definition import Index, TableDefinition
 from headgate.schema.statement import MAX_LENGTH
 from headgate.schema.tokenizer import Unreadable
@@ -263,6 +264,28 @@ def test_unknown_tells_where() -> None:
     (change,) = changes("ALTER TABLE t\n  ADD n NUMBER(5)")
     assert isinstance(change, Unknown)
     assert "NUMBER(5)" == "ALTER TABLE t\n  ADD n NUMBER(5)"[change.at :]
+
+
+EVENTS: list[tuple[Event, list[SchemaChange]]] = [
+    (Event("row", "insert", "d", "t"), []),
+    (Event("ddl", "drop", "d", "t", ddl="DROP TABLE t, x.u"), changes("DROP TABLE t, x.u", "d")),
+    (Event("ddl", "query", "d", ddl="GRANT ALL ON d.* TO x"), []),
+    (Event("ddl", "alter", "d", "t", ddl="ALTER TABLE t ENGINE=x"), []),
+    (Event("ddl", "truncate", "d", "t"), [TruncateTable(T)]),
+    (Event("ddl", "truncate", "d", "t", ddl="TRUNCATE t"), [TruncateTable(T)]),
+    (Event("ddl", "alter", "d", "t"), [Unknown((T,), "there is no statement")]),
+    (Event("ddl", "query", "d"), [Unknown((), "there is no statement")]),
+    (Event("ddl", "drop", "d", "t", schema="s", ddl="x"), [DropTable(TableId("d", "s.t"))]),
+    (
+        Event("ddl", "alter", "d", "t", schema="s", ddl="ALTER TABLE s.t ADD n INT"),
+        [Unknown((TableId("d", "s.t"),), "the statement is not MySQL's")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "expected"), EVENTS)
+def test_changes_of_events(event: Event, expected: list[SchemaChange]) -> None:
+    assert expected == event_changes(event)
 
 
 def test_changes_can_be_written_and_read() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from headgate.core.errors import shown
+from headgate.core.event import Event, qualified
 from headgate.schema.alter import drop_index, read_action
 from headgate.schema.changes import (
     AddIndex,
@@ -79,6 +80,37 @@ def changes(sql: str, database: str | None = None) -> list[SchemaChange]:
         if reading.statement.is_routine:
             break
     return found
+
+
+def event_changes(event: Event) -> list[SchemaChange]:
+    """The changes that a DDL event makes, in order.
+
+    Databases that have schemas do not speak MySQL: of their DDL, the event's operation tells that a
+    table is created, dropped or truncated, and an alteration is Unknown.
+
+    >>> event_changes(Event("ddl", "alter", "d", "t", ddl="ALTER TABLE t DROP n"))
+    [DropColumn(table=TableId(database='d', table='t'), name='n', if_exists=False)]
+    >>> event_changes(Event("ddl", "drop", "d", "t", schema="s", ddl='drop table "s"."t"'))
+    [DropTable(table=TableId(database='d', table='s.t'), if_exists=False)]
+    """
+    if event.kind != "ddl":
+        return []
+    sql = event.ddl or ""
+    if event.schema is None and (found := changes(sql, event.database)):
+        return found
+    if event.schema is None and sql.strip() and event.op != "truncate":
+        return []
+    reason = "the statement is not MySQL's" if sql.strip() else "there is no statement"
+    if event.table is None:
+        return [Unknown((), reason)]
+    table = TableId(event.database, qualified(event.schema, event.table) or event.table)
+    unknown = Unknown((table,), reason)
+    by_op: dict[str | None, SchemaChange] = {
+        "create": CreateTable(table, unknown=unknown),
+        "drop": DropTable(table),
+        "truncate": TruncateTable(table),
+    }
+    return [by_op.get(event.op, unknown)]
 
 
 def read_statements(sql: str, database: str | None, limited: bool = True) -> Iterator[Reading]:
