@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from in_process import Out, Sent, job_of, run_job
 from producers import TSO, debezium, maxwells, postgres, smt, ticdc, wrapped
+from pyspark.sql import DataFrame
 
 from headgate.arrow.headers import ID_HEADER
 from headgate.codec.encoder import Encoder
@@ -25,7 +26,7 @@ from headgate.pipeline.engine import Engine, Parts
 from headgate.pipeline.partition_worker import PartitionPass
 from headgate.pipeline.plan import PartitionState, PlannedDdl
 from headgate.pipeline.state import State
-from headgate.sources import streams
+from headgate.sources.base import Files, Reader
 from headgate.spark.storage import Storage
 
 TO = "kafka://127.0.0.1:9/out?partition-num=3&protocol="
@@ -127,6 +128,14 @@ def test_the_same_messages_cut_anywhere_give_the_same(
     assert whole.state.totals == cut.state.totals
 
 
+class NoOffsets(Reader):
+    def stream(self, limit: int | None) -> DataFrame:
+        raise NotImplementedError
+
+    def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
+        raise NotImplementedError
+
+
 def test_a_copy_on_each_partition_is_a_message_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,7 +145,7 @@ def test_a_copy_on_each_partition_is_a_message_of_its_own(
     driver.job, driver.topics, driver.spark_checkpoint = job, [None], Storage(str(tmp_path))
     monkeypatch.setattr(driver, "encoder", lambda sink: Encoder("open-protocol", partition_num=3))
     monkeypatch.setattr(driver, "add_records", lambda parts, records: sent.extend(records))
-    monkeypatch.setattr(streams, "offsets_of", lambda *_: {})
+    driver.reader = NoOffsets()
     state = State(partitions=[PartitionState(("in", 0), watermark=TSO)])
 
     driver.announce(state, 0, [Parts()])

@@ -28,9 +28,10 @@ from headgate.pipeline.plan import PlannedDdl
 from headgate.pipeline.state import State, States
 from headgate.schema import known_tables as learnt_tables
 from headgate.schema.known_tables import LearntTable
+from headgate.sources.stdin import StdinSource
 from headgate.spark.storage import Storage
 
-SOURCE = Source("kafka", "debezium")
+SOURCE = Source(StdinSource(), "debezium")
 
 
 def ddl(sql: str, id: str | None = None, table: str = "t", rejected: bool = False) -> PlannedDdl:

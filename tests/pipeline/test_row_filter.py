@@ -19,6 +19,8 @@ from headgate.pipeline.row_filter.values import images_of, with_condition_values
 from headgate.pipeline.row_filter.verdicts import with_verdicts
 from headgate.selection.filters import Filter
 from headgate.selection.tables import Tables
+from headgate.sources.kafka import KafkaSource
+from headgate.sources.stdin import StdinSource
 
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -51,7 +53,7 @@ ROW = {
 
 
 def job(*filters: Filter, schema: str | None = None, **changes: Any) -> Job:
-    source = Source("kafka", "canal-json")
+    source = Source(StdinSource(), "canal-json")
     changes |= {"filters": filters, "schema": schema}
     return Job(name="j", source=source, sinks=(), checkpoint="c", dead_letters="d", **changes)
 
@@ -404,7 +406,7 @@ def test_an_old_row_that_was_not_sent_parks_the_update(spark: SparkSession) -> N
     rules = job(
         Filter("shop.orders", where="old.id IS NULL"), schema="CREATE TABLE orders (id INT)"
     )
-    rules = replace(rules, source=Source("kafka", "maxwell"))
+    rules = replace(rules, source=Source(StdinSource(), "maxwell"))
     (found,) = verdicts(spark, rules, [sent])
 
     assert found[0].startswith("no-such-column|the old row has no column 'id'")
@@ -566,7 +568,8 @@ def test_secrets_are_not_sent_to_workers(spark: SparkSession) -> None:
         def mapInArrow(self, run: Any, out: Any) -> None:
             sent.append(run)
 
-    source = Source("kafka", "canal-json", kafka={"kafka.sasl.jaas.config": "hunter2"})
+    client = {"kafka.sasl.jaas.config": "hunter2"}
+    source = Source(KafkaSource(("t",), "earliest", client), "canal-json")
     rules = replace(job(Filter("*.*", where="a > 1")), source=source)
     with_condition_values(Frame(), rules)  # type: ignore[arg-type]
 

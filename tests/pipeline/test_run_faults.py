@@ -23,9 +23,11 @@ from headgate.pipeline import engine as engine_module
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.plan import PartitionReport
-from headgate.pipeline.run import Lag
+from headgate.pipeline.run import lag_of
 from headgate.pipeline.status import read as read_status
-from headgate.sinks.writers import Batch, FileWriter
+from headgate.sinks.base import Batch
+from headgate.sinks.files.writer import FileWriter
+from headgate.sources.kafka.reader import KafkaReader
 from headgate.spark.storage import Storage
 
 
@@ -66,9 +68,9 @@ def test_only_committed_transactions_are_data(
     assert (3, 0) == (status.totals.messages, status.lag_offsets)
     producer.commit_transaction()
     told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t"}
-    lag = Lag(Engine(spark, job_of(source, (sink,), told)))
-    assert 2 == lag.now()  # the message, and the mark of its commit
-    lag.close()
+    engine = Engine(spark, job_of(source, (sink,), told))
+    assert 2 == lag_of(engine)  # the message, and the mark of its commit
+    engine.close()
     assert 0 == once(spark, tmp_path, source, sink).lag_offsets
     assert ["1", "2", "5", "6"] == list(map(str, numbers(broker, "transactions-out")))
     everything = uri(broker, topic, **{"kafka.isolation.level": "read_uncommitted"})
@@ -146,8 +148,8 @@ def test_a_topic_that_was_made_anew_is_refused(
     (tmp_path / "state" / "headgate" / "topics.json").unlink()
     job = job_of(uri(broker, topic), (sink,), {"pipeline.checkpoint": f"{tmp_path}/state"})
     engine = Engine(spark, job)
-    assert engine.topic_ids is not None
-    engine.topic_ids.known[topic] = "another"  # as it is while a job runs
+    assert isinstance(engine.reader, KafkaReader)
+    engine.reader.topic_ids.known[topic] = "another"  # as it is while a job runs
     with pytest.raises(UsageError, match="deleted and made again"):
         engine.write(Batch(9, SourceRange({topic: {"0": (3, 5)}}), lambda: None), [], [])
     engine.close()

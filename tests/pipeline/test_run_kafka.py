@@ -27,9 +27,10 @@ from headgate.core.event import Event
 from headgate.pipeline.check import checked, described
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.engine import Engine
-from headgate.pipeline.run import Lag, run
+from headgate.pipeline.run import lag_of, run
 from headgate.pipeline.status import Status
 from headgate.pipeline.status import read as read_status
+from headgate.sources.kafka.reader import KafkaReader
 from headgate.sources.message_files import Split, expand, read
 
 TYPED = {"debezium:oms": {"schemas_enable": "true"}}
@@ -185,20 +186,22 @@ def test_lag_is_asked_of_one_client_until_it_fails(
     source, sink = uri(broker, topic), uri(broker, "one-client-out", protocol="maxwell")
     once(spark, tmp_path, source, sink)
     told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t"}
-    lag = Lag(Engine(spark, job_of(source, (sink,), told)))
+    engine = Engine(spark, job_of(source, (sink,), told))
+    reader = engine.reader
+    assert isinstance(reader, KafkaReader)
 
-    assert 0 == lag.now()
-    client = lag.admin
+    assert 0 == lag_of(engine)
+    client = reader.admin
     broker.produce(topic, changes)
-    assert 10 == lag.now()
+    assert 10 == lag_of(engine)
     assert client is not None
-    assert client is lag.admin
+    assert client is reader.admin
     client.client.close()
-    assert lag.now() is None
-    assert 10 == lag.now()
-    assert client is not lag.admin
-    lag.close()
-    lag.close()
+    assert lag_of(engine) is None
+    assert 10 == lag_of(engine)
+    assert client is not reader.admin
+    engine.close()
+    engine.close()
 
 
 def test_a_running_job_serves_metrics_takes_replays_and_stops_cleanly(

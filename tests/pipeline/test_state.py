@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from headgate.core.errors import UsageError
 from headgate.pipeline import status
 from headgate.pipeline.dead_letters import Store
 from headgate.pipeline.state import State, States
-from headgate.sinks.writers import BATCH, Batch, FileWriter, Owner, Written
-from headgate.sources import streams
+from headgate.sinks.base import Batch
+from headgate.sinks.files.writer import BATCH, FileWriter, Owner, Written
+from headgate.sources.base import source_range
+from headgate.sources.kafka.reader import KafkaReader, ends_of
 from headgate.spark.checkpoint import check_progress
 from headgate.spark.state_files import write_state
 from headgate.spark.storage import Storage
@@ -93,8 +96,8 @@ def test_a_damaged_file_of_sparks_is_named(name: str, tmp_path: Path) -> None:
         (tmp_path / file).write_text(text)
     checkpoint = Storage(str(tmp_path))
     check_progress(checkpoint)
-    assert {("cdc", 0): 5, ("cdc", 1): 7} == streams.offsets_of(checkpoint, 3)
-    assert {} == streams.offsets_of(checkpoint, 4)
+    assert {("cdc", 0): 5, ("cdc", 1): 7} == ends_of(checkpoint, 3)
+    assert {} == ends_of(checkpoint, 4)
 
     for wrong in ("", good[name][:-4]):
         (tmp_path / name).write_text(wrong)
@@ -102,17 +105,18 @@ def test_a_damaged_file_of_sparks_is_named(name: str, tmp_path: Path) -> None:
             check_progress(checkpoint)
 
 
-def test_what_a_batch_holds_of_its_source(tmp_path: Path) -> None:
+def test_what_a_batch_holds_of_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "offsets").mkdir()
     for batch, ends in enumerate(('{"cdc":{"0":5,"1":7}}', '{"cdc":{"0":9,"1":7}}')):
         (tmp_path / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{ends}\n-")
-    checkpoint = Storage(str(tmp_path))
+    reader = KafkaReader.__new__(KafkaReader)  # without a broker
+    monkeypatch.setattr(reader, "ends", partial(ends_of, Storage(str(tmp_path))))
 
-    first, second = (streams.range_of(checkpoint, n, []) for n in range(2))
+    first, second = (source_range(reader, n, []) for n in range(2))
 
     assert {"cdc": {"0": (None, 5), "1": (None, 7)}} == first.offsets
     assert {"cdc": {"0": (5, 9)}} == second.offsets
-    one, other = (streams.range_of(checkpoint, 2, [("a", t)]).files for t in ("1", "2"))
+    one, other = (source_range(reader, 2, [("a", t)]).files for t in ("1", "2"))
     assert one != other
 
 

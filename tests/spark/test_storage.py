@@ -21,7 +21,8 @@ from headgate.core.errors import StorageError, UsageError
 from headgate.pipeline.state import State
 from headgate.pipeline.status import SAVE_SECONDS, Reporter
 from headgate.pipeline.status import read as read_status
-from headgate.sinks.writers import Batch, FileWriter, Owner
+from headgate.sinks.base import Batch
+from headgate.sinks.files.writer import FileWriter, Owner
 from headgate.sources.message_files import Split, expand, read, splits
 from headgate.spark.filesystem import for_workers
 from headgate.spark.storage import Storage
@@ -172,7 +173,7 @@ def test_an_object_store_is_told_the_status_now_and_then(
     write = storage.write
     monkeypatch.setattr(storage, "write", lambda *args: (written.append(args[0]), write(*args)))
     reporter = Reporter("orders", storage)
-    reporter.resume_from(State())
+    reporter.starts_with(State())
     for _ in range(10):
         now[0] += 2
         reporter.save()

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import unquote
 
+from headgate.core.connectors import Address, Authority, Registry
 from headgate.core.errors import UsageError, shown, unknown_name
-from headgate.core.options import names, spelled
+from headgate.core.options import spelled
 from headgate.core.scalars import Environment
 from headgate.formats import MODULES, load
-from headgate.kafka.client_options import WRITING_WORDS
+from headgate.sinks import SINKS
+from headgate.sources import SOURCES
 from headgate.spark.filesystem import REMOTE, refuse_credentials
 
-DEFAULT_PORT = 9092
-SCHEMES = {
-    "source": ("kafka", "file", "stdin", *REMOTE),
-    "sink": ("kafka", "file", "console", *REMOTE),
-}
 BODY = "large-message-handle-compression"
 """TiCDC's name for the compression of values; `compression` is that of Kafka's batches."""
-_ALL_SCHEMES = {scheme for schemes in SCHEMES.values() for scheme in schemes}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL | re.ASCII)
-_BROKER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\])(?::(\d{1,5}))?", re.ASCII)
+_HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\])(?::(\d{1,5}))?", re.ASCII)
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -38,17 +35,16 @@ class Given(NamedTuple):
     forced: Mapping[str, str] = {}
 
 
-class Address(NamedTuple):
-    """The parts of a URI, decoded."""
+class Shape(Protocol):
+    """What a connector's class says of its URIs."""
 
-    scheme: str
-    brokers: tuple[str, ...]
-    login: tuple[str, str] | None
-    path: str
-    params: dict[str, str]
+    authority: ClassVar[Authority]
+    default_port: ClassVar[int]
 
 
-def take_apart(uri: str, role: str, given: Given, env: Environment) -> Address:
+def take_apart(
+    uri: str, registry: Registry[Any], given: Given, base: str | None, env: Environment
+) -> Address:
     """The parts of a URI. `${NAME}` is replaced in the parts, where it cannot become more parts."""
     whole = env.whole(uri)
     text = (uri if whole is None else whole).strip()
@@ -58,44 +54,57 @@ def take_apart(uri: str, role: str, given: Given, env: Environment) -> Address:
         fill = str
     if _CONTROL.search(text):
         raise UsageError("the URI has a control character; percent-encode it")
-    scheme, rest = _scheme(text, role)
+    scheme, rest = _scheme(text, registry)
     before, _, query = rest.partition("?")
-    bare = scheme == "file" and not text.lower().startswith("file:")
+    bare = scheme == registry.bare and not text.lower().startswith(f"{scheme}:")
     if "#" in query or ("#" in before and not bare):
         raise UsageError("the URI has a '#'; write it as %23")
     params = _merged(_query(query, fill), given)
     for name, value in params.items():
-        if name.endswith(("password", "jaas.config", "token", "secret")):
+        if name.endswith(("password", "jaas.config", "token", "secret", "access-key")):
             env.hide(value)
-    if scheme == "kafka":
-        return _kafka_address(before, params, fill, env)
-    if scheme in REMOTE:
-        return Address("file", (), None, _remote_path(scheme, fill(_decoded(before))), params)
-    if scheme != "file":
+    shape: type[Shape] = registry.load(scheme)
+    if shape.authority == "hosts":
+        example = registry.example(scheme)
+        address = _with_hosts(scheme, shape.default_port, before, params, fill, env, example)
+    elif shape.authority == "path":
+        address = Address(scheme, path=_path(scheme, before, bare, fill), params=params)
+    else:
         if before.strip("/"):
             raise UsageError(f"nothing comes after {scheme}: but parameters, as in {scheme}:?…")
-        return Address(scheme, (), None, "", params)
-    path = before if bare else _decoded(_file_path(before))
-    return Address(scheme, (), None, fill(path), params)
+        address = Address(scheme, params=params)
+    return replace(address, base=base, env=env)
 
 
-def _scheme(text: str, role: str) -> tuple[str, str]:
-    """The scheme and what follows its colon; a bare path is a file's."""
-    schemes = SCHEMES[role]
-    dash = "stdin" if role == "source" else "console"
+def _scheme(text: str, registry: Registry[Any]) -> tuple[str, str]:
+    """The scheme and what follows its colon; a bare path has none."""
+    role = registry.role
     if text == "-" or text.startswith("-?"):
-        return dash, text[1:]
+        return registry.dash, text[1:]
     match = _SCHEME.fullmatch(text)
     if match is None:
-        return "file", text
+        return registry.bare, text
     scheme = match[1].lower()
+    schemes = registry.schemes()
     if scheme not in schemes:
-        if "@" in text or scheme in _ALL_SCHEMES:
+        if "@" in text or scheme in _all_schemes():
             known = ", ".join(sorted(schemes))
             raise UsageError(f"a {role} URI starts with another word; known: {known}")
         error = unknown_name(f"scheme of a {role}", scheme, schemes)
-        raise UsageError(f"{error}; brokers are written kafka://HOST:PORT/TOPIC")
+        raise UsageError(f"{error}; brokers are written {registry.example()}")
     return scheme, match[2]
+
+
+def _all_schemes() -> set[str]:
+    return {*SOURCES.schemes(), *SINKS.schemes()}
+
+
+def _path(scheme: str, before: str, bare: bool, fill: Callable[[str], str]) -> str:
+    """The path of a URI; one on a file system that Spark reaches is itself a URI."""
+    system = scheme.rpartition("+")[2]
+    if system in REMOTE:
+        return _remote_path(system, fill(_decoded(before)))
+    return fill(before if bare else _decoded(_file_path(before)))
 
 
 def _remote_path(scheme: str, rest: str) -> str:
@@ -151,11 +160,17 @@ def _canonical(name: str) -> str:
     return "protocol" if name == "format" else name
 
 
-def _kafka_address(
-    before: str, params: dict[str, str], fill: Callable[[str], str], env: Environment
+def _with_hosts(
+    scheme: str,
+    port: int,
+    before: str,
+    params: dict[str, str],
+    fill: Callable[[str], str],
+    env: Environment,
+    example: str,
 ) -> Address:
     if not before.startswith("//"):
-        raise UsageError("Kafka's URI starts with kafka://; write kafka://HOST:PORT/TOPIC")
+        raise UsageError(f"the URI starts with {scheme}://; write {example}")
     authority, _, path = before[2:].partition("/")
     userinfo, at, hosts = authority.rpartition("@")
     login = None
@@ -165,23 +180,22 @@ def _kafka_address(
         env.hide(login[1])
         if not user or not colon:
             raise UsageError(f"before @ comes USER:PASSWORD; {_IN_URI}")
-    # What looks like a broker may be a password whose / or @ was not encoded: it is not shown.
+    # What looks like a host may be a password whose / or @ was not encoded: it is not shown.
     secretive = "@" in before or any("@" in value for value in params.values())
-    brokers = tuple(_brokers(fill(_decoded(hosts)), secretive))
-    topic = fill(_decoded(path.rstrip("/")))
-    if "/" in topic or "@" in topic:
-        raise UsageError(f"a topic's name has no / and no @; {_IN_URI}")
-    return Address("kafka", brokers, login, topic, params)
+    found = tuple(_hosts(fill(_decoded(hosts)), port, secretive))
+    return Address(scheme, found, login, fill(_decoded(path.rstrip("/"))), params)
 
 
-def _brokers(hosts: str, secretive: bool) -> Iterable[str]:
-    """Each broker as host:port."""
-    for number, broker in enumerate(hosts.split(","), 1):
-        match = _BROKER.fullmatch(broker.strip())
-        if match is None or not 1 <= int(match[2] or DEFAULT_PORT) <= 65535:
-            told = f"broker {number}" if secretive else f"broker {shown(broker)}"
-            raise UsageError(f"{told} is not HOST:PORT; brokers are separated by commas, {_IN_URI}")
-        yield f"{match[1].lower()}:{int(match[2] or DEFAULT_PORT)}"
+def _hosts(hosts: str, default_port: int, secretive: bool) -> Iterable[str]:
+    """Each host as host:port."""
+    for number, host in enumerate(hosts.split(","), 1):
+        match = _HOST.fullmatch(host.strip())
+        if match is None or not 1 <= int(match[2] or default_port) <= 65535:
+            which = f"broker {number}" if secretive else f"broker {shown(host)}"
+            raise UsageError(
+                f"{which} is not HOST:PORT; brokers are separated by commas, {_IN_URI}"
+            )
+        yield f"{match[1].lower()}:{int(match[2] or default_port)}"
 
 
 def _decoded(text: str) -> str:
@@ -199,7 +213,7 @@ def _decoded(text: str) -> str:
 
 def _hide_parts(text: str, env: Environment) -> None:
     """Of a URI that is all from the environment, hide every part that is not a known word."""
-    words = {*_ALL_SCHEMES, *_plain_words(), *MODULES, "true", "false"}
+    words = {*_all_schemes(), *_plain_words(), *MODULES, "true", "false"}
     for part in re.split(r"[?&=/:@,]+", text):
         if part and part not in words:
             env.hide(part)
@@ -210,12 +224,17 @@ def _hide_parts(text: str, env: Environment) -> None:
 
 @cache
 def _plain_words() -> frozenset[str]:
-    """Parameters whose values are no secrets."""
+    """Parameters whose values are no secrets: of formats, and of Headgate's own connectors."""
     formats = [load(name) for name in MODULES]
-    options = {n for f in formats for cls in (f.options, f.encoding.options) for n in names(cls)}
-    plain = {*map(spelled, options), *WRITING_WORDS, "protocol", BODY}
-    plain |= {"format", "topics", "starting", "as", "auto-create-topic", "replication-factor"}
-    return frozenset(plain - {"schema"})
+    classes: list[type] = [cls for f in formats for cls in (f.options, f.encoding.options)]
+    own: list[tuple[Registry[Any], str]] = [
+        (registry, name) for registry in (SOURCES, SINKS) for name in registry.entries
+    ]
+    connectors = [registry.load(name) for registry, name in own]
+    classes += [each.Options for each in connectors]
+    plain = {spelled(f.name) for cls in classes for f in fields(cls) if not f.metadata["private"]}
+    tolerated = {word for each in connectors for word in getattr(each, "tolerated", ())}
+    return frozenset((plain | tolerated | {"protocol", "format", BODY}) - {"schema"})
 
 
 def masked(uri: str) -> str:
@@ -226,7 +245,7 @@ def masked(uri: str) -> str:
     """
     before, question, query = uri.partition("?")
     head, slashes, rest = before.partition("//")
-    if slashes and not all(_BROKER.fullmatch(b) for b in rest.partition("/")[0].split(",")):
+    if slashes and not all(_HOST.fullmatch(b) for b in rest.partition("/")[0].split(",")):
         # Up to the last @ of all: a password may have any character that was not encoded.
         _, at, after = (rest + question + query).rpartition("@")
         if at:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from headgate.config.job import Job, Sink, Source
+from headgate.core.connectors import Directory, Place, Topic
 from headgate.core.errors import UsageError, shown
 from headgate.core.names import words
 from headgate.selection.filters import check_columns
 from headgate.selection.globs import as_glob, overlap
 from headgate.selection.routes import split_target
+from headgate.sinks import SINKS
 
 Check = tuple[str, Callable[[], None]]
 """What part of the job is to blame (`sink 0`, `filter 0`, `route 0`, `pipeline`), and what
@@ -31,22 +33,17 @@ def check_job(job: Job) -> Iterator[Check]:
 
 
 def _check_sink(job: Job, number: int, sink: Sink) -> None:
-    source = job.source
-    if sink.kind == "kafka":
-        topic = sink.options.get("topic")
-        if topic is None and not any(route.topic for route in job.routes):
-            raise UsageError(
-                "the sink names no topic; write it in the URI, kafka://HOST:PORT/TOPIC, "
-                "or give a route a topic"
-            )
-        if topic is not None:
-            _check_loop(source, sink, topic)
-    if sink.kind == "file" and sink.path is not None:
-        for other in job.sinks[:number]:
-            if other.path is not None and _meet(sink.path, other.path):
-                raise UsageError("two sinks write into one directory; give each its own")
-        if source.path is not None and _meet(sink.path, source.path):
-            raise UsageError("the sink writes where the source reads; give it another directory")
+    topic = sink.options.get("topic")
+    if sink.connector.uses_topics and topic is None and not any(r.topic for r in job.routes):
+        raise UsageError(
+            f"the sink names no topic; write it in the URI, {SINKS.example(sink.connector.name)}, "
+            "or give a route a topic"
+        )
+    place = sink.connector.place(topic)
+    _check_loop(job.source, place)
+    for other in job.sinks[:number]:
+        if _shared_directory(place, other.connector.place(None)):
+            raise UsageError("two sinks write into one directory; give each its own")
 
 
 def _check_route_topic(job: Job, number: int) -> None:
@@ -55,9 +52,9 @@ def _check_route_topic(job: Job, number: int) -> None:
     if route.to is not None:
         topics = [_named(topics[0], names) for names in _targets(route.to)]
     for sink in job.sinks:
-        if sink.kind == "kafka":
+        if sink.connector.uses_topics:
             for topic in topics:
-                _check_loop(job.source, sink, topic)
+                _check_loop(job.source, sink.connector.place(topic))
 
 
 def _targets(to: str) -> list[tuple[str, str | None, str]]:
@@ -72,32 +69,39 @@ def _named(topic: str, names: tuple[str, str | None, str]) -> str:
     return topic
 
 
-def _check_loop(source: Source, sink: Sink, topic: str) -> None:
-    """Refuse a topic that the source reads too, which would go round for ever."""
-    if source.kind != "kafka" or not _brokers(source.kafka) & _brokers(sink.kafka):
-        return
-    for read in source.topics:
-        if overlap(read, as_glob(topic)):
+def _check_loop(source: Source, written: Place | None) -> None:
+    """Refuse to write what the source reads too, which would go round for ever."""
+    for read in source.connector.places():
+        if _shared_directory(written, read):
+            raise UsageError("the sink writes where the source reads; give it another directory")
+        if (
+            isinstance(written, Topic)
+            and isinstance(read, Topic)
+            and written.system == read.system
+            and written.servers & read.servers
+            and overlap(read.name, as_glob(written.name))
+        ):
             raise UsageError(
-                f"the topic {shown(topic)} is, or can become, one that the source reads "
-                f"({shown(read)}): messages would go round for ever; choose another topic"
+                f"the topic {shown(written.name)} is, or can become, one that the source reads "
+                f"({shown(read.name)}): messages would go round for ever; choose another topic"
             )
 
 
-def _brokers(kafka: dict[str, str]) -> set[str]:
-    return set(kafka["kafka.bootstrap.servers"].split(","))
-
-
 def _check_paths(job: Job) -> None:
-    source = job.source.path
     for what, path in (("checkpoint", job.checkpoint), ("dead_letters", job.dead_letters)):
-        if source is not None and _meet(path, source):
+        own = Directory(path)
+        if any(_shared_directory(own, read) for read in job.source.connector.places()):
             raise UsageError(f"{what} lies where the source reads; give it another directory")
-        for sink in job.sinks:
-            if sink.path is not None and _meet(path, sink.path):
-                raise UsageError(f"{what} lies where a sink writes; give it another directory")
+        if any(_shared_directory(own, sink.connector.place(None)) for sink in job.sinks):
+            raise UsageError(f"{what} lies where a sink writes; give it another directory")
     if _real(job.checkpoint) == _real(job.dead_letters):
         raise UsageError("checkpoint and dead_letters are one directory; give each its own")
+
+
+def _shared_directory(one: Place | None, other: Place | None) -> bool:
+    return isinstance(one, Directory) and isinstance(other, Directory) and _meet(
+        one.path, other.path
+    )  # fmt: skip
 
 
 def _meet(one: str, other: str) -> bool:

@@ -1,32 +1,28 @@
-"""The job model: its source, its sinks, its rules, and how it runs."""
+"""What a job is: its source, its sinks, what it selects, and how it runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
+from headgate.codec.encoder import target
 from headgate.config.values import endpoint, job_name, positive_duration, read_schema
 from headgate.core.keys import Key, key, keys
+from headgate.core.options import names
 from headgate.core.scalars import duration, share
 from headgate.selection.selection import Rules
+from headgate.sinks import base as sinks
+from headgate.sources import base as sources
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where messages come from, and how they are read."""
+    """Where messages come from, and how they are decoded."""
 
-    kind: str
-    """`kafka`, `file` or `stdin`."""
+    connector: sources.Source
     format: str = "auto"
     options: dict[str, Any] = field(default_factory=dict, repr=False)
     """Options of the decoder."""
-    topics: tuple[str, ...] = field(default=(), repr=False)
-    """Kafka topics; one with `*` or `?` is a pattern."""
-    path: str | None = field(default=None, repr=False)
-    starting: str = "earliest"
-    """`earliest`, `latest`, a time as ISO text, or Kafka's JSON of offsets."""
-    kafka: dict[str, str] = field(default_factory=dict, repr=False)
-    """Options of Kafka's client, `kafka.bootstrap.servers` among them. They may hold secrets."""
     name: str = ""
     """The URI without its secrets: how the source is called in logs and errors."""
 
@@ -35,22 +31,18 @@ class Source:
 class Sink:
     """Where messages go, and in which format."""
 
-    kind: str
-    """`kafka`, `file` or `console`."""
+    connector: sinks.MessageSink
     name: str
     """The URI without its secrets: how the sink is called in logs and errors."""
     format: str
     options: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Options of the encoder; for Kafka, `topic` is among them unless a route gives it.
+    """Options of the encoder; `topic` is among them unless a route gives it."""
 
-    A Kafka sink may have `partition` without `partition_num`: the broker says how many there are.
-    """
-    path: str | None = field(default=None, repr=False)
-    lines: bool = False
-    """Whether a file sink writes lines of text, and not Parquet with Kafka's columns."""
-    kafka: dict[str, str] = field(default_factory=dict, repr=False)
-    create_topics: bool = True
-    replication: int = 1
+    def encoder_options(self) -> dict[str, Any]:
+        """All options of the encoder: the job's, and what the sink sets otherwise."""
+        known = names(target(self.format)[2].options)
+        defaults = self.connector.encoder_defaults
+        return {n: v for n, v in defaults.items() if n in known} | self.options
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Reads sections of a job file as the dataclasses that declare their keys; errors have lines."""
+"""Sections of a job file to the dataclasses that declare their keys; errors tell their line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Keys = Mapping[str, Key]
 
 
 class LocatedError(UsageError):
-    """An error that already starts with its location."""
+    """An error that says already where it is."""
 
 
 class SectionReader:
@@ -31,7 +31,7 @@ class SectionReader:
 
     @contextmanager
     def at(self, where: str) -> Iterator[None]:
-        """Add the location to errors, and hide the values of environment variables."""
+        """Say of errors where they are, and hide what came from the environment."""
         try:
             yield
         except LocatedError:
@@ -40,13 +40,13 @@ class SectionReader:
             raise LocatedError(f"{where}: {self.env.scrubbed(str(error))}") from None
 
     def wrong(self, node: Node, what: str) -> UsageError:
-        """An error at a node."""
+        """An error of a node."""
         return LocatedError(f"{node.where}: {self.env.scrubbed(what)}")
 
     # Sections
 
     def section(self, cls: type, node: Node, what: str) -> Any:
-        """A section as its dataclass; one in Flink CDC's words as the rule that it means."""
+        """A section as its dataclass; one in Flink CDC's words as the rule that it stands for."""
         entries = self.entries(node, f"key of {what}", keys(cls))
         values = self.values(keys(cls), entries, node)
         with self.at(node.where):
@@ -93,33 +93,32 @@ class SectionReader:
         entries = self.entries(node, f"{prefix.capitalize()} setting", None)
         for name, each in entries.items():
             if not name.startswith(f"{prefix}."):
-                error = f"{shown(name)} is not a {prefix.capitalize()} setting"
+                error = f"{shown(name)} is no setting of {prefix.capitalize()}"
                 raise self.wrong(each, f"{error}; write {prefix}.{name}")
         return {name: self.text(each, name) for name, each in entries.items()}
 
     def entries(self, node: Node, what: str, declared: Keys | None) -> dict[str, Node]:
         """The entries of a mapping, each key a declared one."""
         if not isinstance(node.value, dict):
-            must = "must be a mapping (key: value)"
-            if node.missing or not node.value:
-                must = "is empty; fill it or leave it out"
-            raise self.wrong(node, f"{_part(what)} {must}")
+            empty = node.missing or not node.value
+            told = "is empty; fill it or leave it out" if empty else "is no mapping of key: value"
+            raise self.wrong(node, f"{_part(what)} {told}")
         known = None if declared is None else [n for k in declared.values() for n in k.names]
-        entries: dict[str, Node] = {}
+        found: dict[str, Node] = {}
         for written, value in node.value.items():
             name = written if known is None else spelling(written, known)
             if name is None:
                 error = unknown_name(what, written, known or ())
                 raise LocatedError(f"{node.keys.get(written, value.where)}: {error}")
-            if name in entries:
-                raise self.wrong(value, f"{shown(written)} is given twice")
-            entries[name] = value
-        return entries
+            if name in found:
+                raise self.wrong(value, f"{shown(written)} is there twice")
+            found[name] = value
+        return found
 
     # Values
 
     def listed(self, node: Node, what: str) -> list[Node]:
-        """A list; a single item may stand for a list of one."""
+        """A list; one thing alone may stand for a list of one."""
         if node.missing:
             raise self.wrong(node, f"{what} is empty; fill it or leave it out")
         return node.value if isinstance(node.value, list) else [node]
@@ -127,18 +126,18 @@ class SectionReader:
     def raw(self, node: Node, what: str) -> str:
         """The text of a node, as it was written."""
         if not isinstance(node.value, str):
-            raise self.wrong(node, f"{what} must be a single value; write it as text")
+            raise self.wrong(node, f"{what} is no single value; write it as text")
         if node.missing:
             raise self.wrong(node, f"{what} has no value; fill it or leave it out")
         return node.value
 
     def text(self, node: Node, what: str) -> str:
-        """The text of a node, with environment variables replaced."""
+        """The text of a node, with what it takes from the environment."""
         with self.at(node.where):
             return self.env.fill(self.raw(node, what))
 
     def one(self, node: Node, what: str, read: Read, is_path: bool = False) -> Any:
-        """The value of a text."""
+        """A text as what it stands for."""
         text = self.text(node, what)
         with self.at(node.where):
             try:
@@ -167,7 +166,7 @@ class SectionReader:
 
 
 def _part(what: str) -> str:
-    """The name of a mapping, from the name of its keys."""
+    """What a mapping is, by what its keys are called."""
     if what == "section":
         return "the job"
     return what.removeprefix("key of ").removeprefix("a ")

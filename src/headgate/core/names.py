@@ -6,6 +6,8 @@ import re
 
 from headgate.core.event import qualified
 
+MAX_TOPIC = 249
+"""The longest name of a topic."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]|_(?=x[0-9a-f]{2})", re.ASCII)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -16,9 +16,28 @@ from headgate.core.limits import MAX_MESSAGE_BYTES
 T = TypeVar("T")
 
 
-def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """Declare one option of a format: its default, what it does, and what it may be."""
-    return field(default=default, metadata={"help": help, "choices": choices})
+def option(
+    default: Any,
+    help: str,
+    choices: tuple[str, ...] = (),
+    *,
+    read: Callable[[str], Any] | None = None,
+    private: bool = False,
+) -> Any:
+    """Declare one option: its default, what it does, and what it may be.
+
+    `read` makes a value of its text, where the type alone does not say how; UsageError where it
+    cannot. The value of a `private` option is not shown in logs.
+    """
+    return field(
+        default=default,
+        metadata={"help": help, "choices": choices, "read": read, "private": private},
+    )
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Where there is nothing to choose."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +93,11 @@ def check_zone(name: str) -> None:
 
 
 def spelled(name: str) -> str:
-    """The outside spelling of an option: `max_message_bytes` is `max-message-bytes`."""
-    return name.replace("_", "-")
+    """The outside spelling of an option: `max_message_bytes` is `max-message-bytes`.
+
+    A name that is a keyword of Python has an underscore behind it: `as_` is `as`.
+    """
+    return name.rstrip("_").replace("_", "-")
 
 
 def names(cls: type) -> set[str]:
@@ -90,21 +112,33 @@ def build(cls: type[T], given: Mapping[str, Any]) -> T:
     1024
     """
     hints = typing.get_type_hints(cls)
-    known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    known = {spelled(f.name): f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     values = {}
     for raw_name, value in given.items():
-        name = raw_name.replace("-", "_")
+        name = spelled(raw_name)
         if name not in known:
-            raise unknown_name("option", raw_name, map(spelled, known))
+            raise unknown_name("option", raw_name, known)
         if value is None:  # as if it had not been given
             continue
-        values[name] = _convert(spelled(name), value, hints[name])
-        choices = known[name].metadata["choices"]
-        if choices and values[name] not in choices:
+        declared = known[name]
+        if (read := declared.metadata["read"]) is not None:
+            values[declared.name] = _read(name, read, str(value).strip())
+            continue
+        values[declared.name] = converted = _convert(name, value, hints[declared.name])
+        choices = declared.metadata["choices"]
+        if choices and converted not in choices:
             raise UsageError(
-                f"option {spelled(name)} cannot be {value!r}; it is one of: {', '.join(choices)}"
+                f"option {name} cannot be {value!r}; it is one of: {', '.join(choices)}"
             )
     return cls(**values)
+
+
+def _read(name: str, read: Callable[[str], Any], text: str) -> Any:
+    """A value of its text; the error names the option."""
+    try:
+        return read(text)
+    except UsageError as error:
+        raise UsageError(str(error) if name in str(error) else f"{name}: {error}") from None
 
 
 def _convert(name: str, value: Any, hint: Any) -> Any:

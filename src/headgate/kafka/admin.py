@@ -2,120 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.sql import SparkSession
 
-from headgate.config.job import Sink
 from headgate.core.errors import HeadgateError, UsageError, shown
 from headgate.kafka.client_options import COMMITTED, ISOLATION
 
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-DEFAULT_PARTITIONS = 3
-"""Partitions of a topic that is made, where `partition-num` does not say; as TiCDC has it."""
 TRIES, PAUSE = 3, 1.0
 """How often a question is asked while brokers do not answer, and the seconds in between."""
 INVALID = "InvalidTopicException"
 T = TypeVar("T")
 
 
-OWN_TOPICS = {
-    "__consumer_offsets",
-    "__transaction_state",
-    "__share_group_state",
-    "__cluster_metadata",
-}
-"""Topics that Kafka keeps for itself."""
-
-
-class Topics:
-    """The topics of a sink: how many partitions they have, and new ones where that is wanted."""
-
-    def __init__(self, spark: SparkSession, sink: Sink) -> None:
-        self.sink = sink
-        self.jvm: Any = spark._jvm
-        self.known: dict[str, int] = {}
-        """Over how many partitions of a topic rows are spread."""
-        self.refused: dict[str, str] = {}
-        """Names that cannot be written to, and why."""
-
-    def ensure(self, names: Iterable[str]) -> None:
-        """Look at topics, each once, and make those that are not there."""
-        wanted = sorted(set(names) - self.known.keys() - self.refused.keys())
-        if not wanted:
-            return
-        with Admin(self.jvm, self.sink.kafka, self.sink.name) as admin:
-            found = admin.described(wanted)
-            for name in wanted:
-                if name in OWN_TOPICS or (name in found and found[name].isInternal()):
-                    self.refused[name] = "Kafka keeps it for itself"
-                elif name in found:
-                    self.known[name] = self.spread(name, found[name].partitions().size())
-            missing = [n for n in wanted if n not in self.known and n not in self.refused]
-            if missing and not self.sink.create_topics:
-                self.refused |= impossible(missing, admin.names())
-                missing = [name for name in missing if name not in self.refused]
-            if missing and not self.sink.create_topics:
-                raise UsageError(
-                    f"{self.sink.name}: no topic {', '.join(missing)}; create it, or set "
-                    "auto-create-topic=true"
-                )
-            partitions = int(self.sink.options.get("partition_num") or DEFAULT_PARTITIONS)
-            for name in missing:
-                try:
-                    admin.create(name, partitions, self.sink.replication)
-                    self.known[name] = partitions
-                except TopicRefused as error:
-                    self.refused[name] = str(error)
-
-    def spread(self, name: str, has: int) -> int:
-        """Over how many partitions rows are spread of a topic that has so many.
-
-        `partition-num` says so for the one topic that the sink names. Of topics that messages name,
-        each has its own number, and it is that of new ones.
-        """
-        told = self.sink.options.get("partition_num")
-        if told is None or name != self.sink.options.get("topic"):
-            return has
-        if has < int(told):
-            raise UsageError(
-                f"{self.sink.name}: topic {name} has {has} partitions, fewer than the {told} that "
-                "rows are spread over; set partition-num"
-            )
-        return int(told)
-
-    def check(self, names: Iterable[str]) -> None:
-        """Refuse to write to topics that Kafka refuses."""
-        self.ensure(names)
-        for name in names:
-            if name in self.refused:
-                raise UsageError(f"{self.sink.name}: topic {shown(name)}: {self.refused[name]}")
-
-
 class TopicRefused(HeadgateError):
     """Kafka does not take a topic of that name, whoever asks and however often."""
-
-
-def impossible(names: Iterable[str], existing: Iterable[str]) -> dict[str, str]:
-    """The names that no topic can have beside those that there are, and why.
-
-    >>> impossible(["a.b", "c"], ["a_b"])
-    {'a.b': "its name collides with the existing topic 'a_b'"}
-    """
-    found = {}
-    alike = {name.replace(".", "_"): name for name in existing}
-    for name in names:
-        other = alike.get(name.replace(".", "_"))
-        if not _TOPIC.fullmatch(name) or name in (".", ".."):
-            found[name] = "no topic can have that name"
-        elif other is not None and other != name:
-            found[name] = f"its name collides with the existing topic {shown(other)}"
-    return found
 
 
 class Admin:

@@ -1,18 +1,32 @@
-"""TiCDC's parameters of a Kafka sink as settings of Kafka's Java client."""
+"""TiCDC's parameters of a Kafka URI as settings of Kafka's Java client."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from headgate.core.errors import UsageError, shown, unknown_name
-from headgate.core.scalars import Environment, duration, named, size, truth
+from headgate.core.connectors import Address
+from headgate.core.errors import UsageError, unknown_name
+from headgate.core.options import build, option
+from headgate.core.scalars import Environment, duration, truth
 
+PREFIX = "kafka."
+"""What settings of Kafka's client start with, in URIs and for Spark."""
+SERVERS = "kafka.bootstrap.servers"
+DEFAULT_PORT = 9092
+JARS = ("kafka",)
+_NO_EQUAL = (
+    "has no equal in Kafka's Java client; pass what it takes, as in "
+    "kafka.sasl.mechanism and kafka.sasl.jaas.config"
+)
+UNSUPPORTED = {"sasl-gssapi": _NO_EQUAL, "sasl-oauth": _NO_EQUAL}
+"""TiCDC's parameters that are not taken, by what they start with."""
 MAX_PEM_BYTES = 1024 * 1024
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
-ACKS = {"0": "0", "1": "1", "-1": "all", "all": "all"}
 _MODULE = "org.apache.kafka.common.security"
 MECHANISMS = {
     "plain": ("PLAIN", f"{_MODULE}.plain.PlainLoginModule"),
@@ -20,34 +34,39 @@ MECHANISMS = {
     "scram-sha-512": ("SCRAM-SHA-512", f"{_MODULE}.scram.ScramLoginModule"),
 }
 
-_SILENT = ("kafka-version", "write-timeout")
-"""What Kafka's client finds out itself, or has no setting for."""
-KAFKA_WORDS = (
-    *_SILENT,
-    "kafka-client-id",
-    "sasl-user",
-    "sasl-password",
-    "sasl-mechanism",
-    "enable-tls",
-    "ca",
-    "cert",
-    "key",
-    "insecure-skip-verify",
-    "dial-timeout",
-    "read-timeout",
-    "max-message-bytes",
-    "compression",
-)
-"""Parameters of any Kafka URI."""
-WRITING_WORDS = (
-    "required-acks",
-    "auto-create-topic",
-    "replication-factor",
-    "partition-num",
-    "max-batch-size",
-    "enable-tidb-extension",
-)
-"""Parameters of Kafka sinks; a source takes no notice, so that TiCDC's own URI can be read from."""
+
+@dataclass(frozen=True)
+class KafkaOptions:
+    """Parameters of any Kafka URI, named as TiCDC names them."""
+
+    kafka_client_id: str | None = option(None, "name of the client", private=True)
+    sasl_user: str | None = option(None, "user; or USER:PASSWORD@ in the URI", private=True)
+    sasl_password: str | None = option(None, "password of the user", private=True)
+    sasl_mechanism: str | None = option(
+        None, "how the user logs in; plain by default", tuple(MECHANISMS), read=str, private=True
+    )
+    enable_tls: bool | None = option(
+        None, "use TLS; default: if ca, cert or key is set", read=truth, private=True
+    )
+    ca: str | None = option(None, "file of the certificate authority, PEM", private=True)
+    cert: str | None = option(None, "file of the client's certificate, PEM", private=True)
+    key: str | None = option(None, "file of the client's key, PEM in PKCS#8", private=True)
+    insecure_skip_verify: bool = option(
+        False, "do not compare the certificate with the broker's name", read=truth, private=True
+    )
+    dial_timeout: float | None = option(
+        None, "longest time to connect, such as 10s", read=duration, private=True
+    )
+    read_timeout: float | None = option(
+        None, "longest time to wait for an answer, such as 10s", read=duration, private=True
+    )
+    write_timeout: str | None = option(
+        None, "ignored; the client has no such setting", private=True
+    )
+    kafka_version: str | None = option(
+        None, "ignored; the client asks the broker for its version", private=True
+    )
+
 
 _TAKEN = {
     "kafka.bootstrap.servers": "name the brokers in the URI",
@@ -59,6 +78,8 @@ _TAKEN = {
     "kafka.value.serializer": "leave it out; messages are bytes",
     "kafka.interceptor.classes": "leave it out; Spark's connector does not take it",
 }
+
+T = TypeVar("T", bound=KafkaOptions)
 
 ISOLATION, COMMITTED = "kafka.isolation.level", "read_committed"
 """A producer that aborts a transaction takes its messages back: they are no data."""
@@ -88,7 +109,7 @@ def largest_message(options: Mapping[str, str]) -> int:
     return int(options.get(REQUEST_SIZE, REQUEST_BYTES)) - FRAME
 
 
-def writing(told: Mapping[str, str], partitions: int = 1) -> dict[str, str]:
+def producer_settings(client: Mapping[str, str], partitions: int = 1) -> dict[str, str]:
     """A producer's settings for so many partitions: what it is told, and larger batches.
 
     With the client's own 16 KiB a message costs twice the time, here and in the broker. But each
@@ -98,11 +119,12 @@ def writing(told: Mapping[str, str], partitions: int = 1) -> dict[str, str]:
     No batch is larger than a message may be, as a broker has one limit for both. A job waits for
     the last message of each batch of its own, so that nothing is late for having waited for others.
 
-    >>> writing({})["kafka.batch.size"], writing({}, partitions=600)["kafka.batch.size"]
+    >>> sizes = [producer_settings({}, n)["kafka.batch.size"] for n in (1, 600)]
+    >>> sizes[0], sizes[1]
     ('524288', '32768')
     """
-    most = int(told.get(REQUEST_SIZE, REQUEST_BYTES))
-    memory = int(told.get("kafka.buffer.memory", max(BUFFER, 2 * most)))
+    most = int(client.get(REQUEST_SIZE, REQUEST_BYTES))
+    memory = int(client.get("kafka.buffer.memory", max(BUFFER, 2 * most)))
     batch = MOST_BATCH
     while batch > LEAST_BATCH and 2 * batch * partitions > memory:
         batch //= 2
@@ -111,80 +133,56 @@ def writing(told: Mapping[str, str], partitions: int = 1) -> dict[str, str]:
         "kafka.linger.ms": "20",
         "kafka.buffer.memory": str(memory),
     }
-    if "kafka.delivery.timeout.ms" in told:
+    if "kafka.delivery.timeout.ms" in client:
         del own["kafka.linger.ms"]  # a timeout that leaves no room for it would be refused
-    return {**own, **told}
+    return {**own, **client}
 
 
-def refuse_setting(name: str) -> None:
-    """Refuse a setting of Kafka's client that the job itself makes."""
-    if name in _TAKEN:
-        raise UsageError(f"{name} cannot be set; {_TAKEN[name]}")
+def client_settings(options: type[T], address: Address) -> tuple[T, dict[str, str]]:
+    """The options of a URI, and the client settings by which it connects.
 
-
-def connection(
-    brokers: Iterable[str],
-    login: tuple[str, str] | None,
-    params: dict[str, str],
-    base: str | None,
-    env: Environment,
-) -> dict[str, str]:
-    """The settings by which a client connects; takes their parameters out of `params`.
-
-    >>> connection(["h:9092"], None, {"kafka-client-id": "me"}, None, Environment())
+    >>> address = Address("kafka", ("h:9092",), params={"kafka-client-id": "me"})
+    >>> client_settings(KafkaOptions, address)[1]
     {'kafka.bootstrap.servers': 'h:9092', 'kafka.client.id': 'me'}
     """
-    found = {"kafka.bootstrap.servers": ",".join(brokers)}
-    for word in _SILENT:
-        params.pop(word, None)
-    if "kafka-client-id" in params:
-        found["kafka.client.id"] = params.pop("kafka-client-id")
-    found |= _security(login, params, base, env)
-    found |= _timeouts(params)
-    own = {name: params.pop(name) for name in list(params) if name.startswith("kafka.")}
-    for name in own:
-        if name in found:
-            raise UsageError(f"{name} and a parameter say the same; give one of them")
-    return found | own
-
-
-def producer(params: dict[str, str]) -> dict[str, str]:
-    """The settings by which a client writes; takes their parameters out of `params`.
-
-    >>> producer({"required-acks": "-1", "compression": "lz4"})
-    {'kafka.acks': 'all', 'kafka.compression.type': 'lz4'}
-    """
-    found = {}
-    if "required-acks" in params:
-        word = params.pop("required-acks").strip()
-        if word not in ACKS:
-            raise UsageError(f"required-acks cannot be {shown(word)}; it is -1, 0 or 1")
-        found["kafka.acks"] = ACKS[word]
-    if "compression" in params:
-        word = params.pop("compression").strip().lower()
-        if word not in COMPRESSIONS:
-            raise unknown_name("compression", word, COMPRESSIONS)
-        found["kafka.compression.type"] = word
-    if "max-message-bytes" in params:
-        found["kafka.max.request.size"] = str(
-            named("max-message-bytes", size, params["max-message-bytes"])
+    if "/" in address.path or "@" in address.path:
+        raise UsageError(
+            "a topic's name has no / and no @; percent-encode : / ? # @ & % in names and passwords"
         )
-    return found
+    raw = {name: value for name, value in address.params.items() if name.startswith(PREFIX)}
+    for name in raw:
+        if name in _TAKEN:
+            raise UsageError(f"{name} cannot be set; {_TAKEN[name]}")
+    own = build(options, {n: v for n, v in address.params.items() if n not in raw})
+    settings = {SERVERS: ",".join(address.hosts)}
+    if own.kafka_client_id is not None:
+        settings["kafka.client.id"] = own.kafka_client_id
+    settings |= _security(own, address)
+    settings |= _timeouts(own)
+    for name in raw:
+        if name in settings:
+            raise UsageError(f"{name} and a parameter say the same; give one of them")
+    return own, settings | raw
 
 
-def _timeouts(params: dict[str, str]) -> dict[str, str]:
-    found = {}
-    if "dial-timeout" in params:
-        wait = _millis("dial-timeout", params)
-        found["kafka.socket.connection.setup.timeout.ms"] = str(wait)
-        found["kafka.socket.connection.setup.timeout.max.ms"] = str(max(wait, 30_000))
-    if "read-timeout" in params:
-        found["kafka.request.timeout.ms"] = str(_millis("read-timeout", params))
-    return found
+def servers_of(settings: Mapping[str, str]) -> frozenset[str]:
+    """The brokers that a client connects to."""
+    return frozenset(settings[SERVERS].split(","))
 
 
-def _millis(name: str, params: dict[str, str]) -> int:
-    millis = round(named(name, duration, params.pop(name)) * 1000)
+def _timeouts(own: KafkaOptions) -> dict[str, str]:
+    settings = {}
+    if own.dial_timeout is not None:
+        wait = _millis("dial-timeout", own.dial_timeout)
+        settings["kafka.socket.connection.setup.timeout.ms"] = str(wait)
+        settings["kafka.socket.connection.setup.timeout.max.ms"] = str(max(wait, 30_000))
+    if own.read_timeout is not None:
+        settings["kafka.request.timeout.ms"] = str(_millis("read-timeout", own.read_timeout))
+    return settings
+
+
+def _millis(name: str, seconds: float) -> int:
+    millis = round(seconds * 1000)
     if not 1 <= millis <= 120_000:  # a producer gives up after two minutes
         raise UsageError(f"{name} is out of range; it is 1ms to 2m")
     return millis
@@ -193,27 +191,24 @@ def _millis(name: str, params: dict[str, str]) -> int:
 # Security
 
 
-def _security(
-    login: tuple[str, str] | None, params: dict[str, str], base: str | None, env: Environment
-) -> dict[str, str]:
-    tls = _tls(params, base, env)
-    sasl = _sasl(login, params)
+def _security(own: KafkaOptions, address: Address) -> dict[str, str]:
+    tls = _tls(own, address.base, address.env)
+    sasl = _sasl(own, address.login)
     if not sasl and tls is None:
         return {}
     protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
     return {"kafka.security.protocol": protocol, **sasl, **(tls or {})}
 
 
-def _sasl(login: tuple[str, str] | None, params: dict[str, str]) -> dict[str, str]:
-    given = {w: params.pop(f"sasl-{w}") for w in ("user", "password") if f"sasl-{w}" in params}
-    mechanism = params.pop("sasl-mechanism", None)
+def _sasl(own: KafkaOptions, login: tuple[str, str] | None) -> dict[str, str]:
+    user, password = own.sasl_user, own.sasl_password
     if login is not None:
-        if given:
+        if user is not None or password is not None:
             raise UsageError("the user is both before @ and in sasl-user; give it once")
-        given = {"user": login[0], "password": login[1]}
-    if not given and mechanism is None:
+        user, password = login
+    if user is None and password is None and own.sasl_mechanism is None:
         return {}
-    word = (mechanism or "plain").strip().lower()
+    word = (own.sasl_mechanism or "plain").lower()
     if word in ("gssapi", "oauthbearer"):
         raise UsageError(
             f"sasl-mechanism {word} takes settings of Kafka's own client: "
@@ -221,10 +216,10 @@ def _sasl(login: tuple[str, str] | None, params: dict[str, str]) -> dict[str, st
         )
     if word not in MECHANISMS:
         raise unknown_name("sasl-mechanism", word, MECHANISMS)
-    if not given.get("user") or "password" not in given:
+    if not user or password is None:
         raise UsageError("SASL takes both sasl-user and sasl-password")
     name, module = MECHANISMS[word]
-    user, password = _jaas("sasl-user", given["user"]), _jaas("sasl-password", given["password"])
+    user, password = _jaas("sasl-user", user), _jaas("sasl-password", password)
     return {
         "kafka.sasl.mechanism": name,
         "kafka.sasl.jaas.config": f'{module} required username="{user}" password="{password}";',
@@ -242,14 +237,12 @@ def _jaas(name: str, text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _tls(params: dict[str, str], base: str | None, env: Environment) -> dict[str, str] | None:
+def _tls(own: KafkaOptions, base: str | None, env: Environment) -> dict[str, str] | None:
     """Settings of TLS; None where it is not used."""
-    files: dict[str, str] = {
-        word: params.pop(word) for word in ("ca", "cert", "key") if word in params
-    }
-    skip = named("insecure-skip-verify", truth, params.pop("insecure-skip-verify", "false"))
-    wanted = params.pop("enable-tls", None)
-    enabled = bool(files) or skip if wanted is None else named("enable-tls", truth, wanted)
+    given = {"ca": own.ca, "cert": own.cert, "key": own.key}
+    files = {word: path for word, path in given.items() if path is not None}
+    skip = own.insecure_skip_verify
+    enabled = bool(files) or skip if own.enable_tls is None else own.enable_tls
     if not enabled:
         if files or skip:
             raise UsageError(

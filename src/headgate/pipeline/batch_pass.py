@@ -21,7 +21,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from headgate.arrow.headers import FROM_TEXT
 from headgate.config.job import Job
 from headgate.core.errors import HeadgateError
-from headgate.kafka.client_options import REQUEST_SIZE
 from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.work_rows import WORK_SCHEMAS
@@ -120,9 +119,7 @@ def for_workers(job: Job) -> Job:
 
     A worker gets no secrets, except those of the file system of the checkpoint.
     """
-    sinks = [
-        replace(s, kafka={n: v for n, v in s.kafka.items() if n == REQUEST_SIZE}) for s in job.sinks
-    ]
-    source = replace(job.source, kafka={})
+    sinks = [replace(s, connector=s.connector.for_workers()) for s in job.sinks]
+    source = replace(job.source, connector=job.source.connector.for_workers())
     settings = filesystem.for_workers([job.checkpoint], job.settings)
     return replace(job, source=source, sinks=tuple(sinks), settings=settings)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,19 +12,16 @@ from headgate.arrow.events import most_bytes_of
 from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder
 from headgate.config.job import Job, Sink
-from headgate.core.errors import UsageError, shown
+from headgate.core.connectors import Report
+from headgate.core.errors import shown
 from headgate.core.event import Event
 from headgate.core.losses import SENTENCES
-from headgate.kafka.admin import Admin
 from headgate.pipeline.counts import table_name
 from headgate.pipeline.engine import with_schema
 from headgate.pipeline.row_filter.check import check_conditions
 from headgate.pipeline.run import job_session, with_session_settings
 from headgate.selection.selection import Selection, SelectionError
-from headgate.sources import streams
-from headgate.sources.message_files import expand, read, splits
-
-Message = tuple[bytes | None, bytes | None, str | None]
+from headgate.sinks.base import Target
 
 
 def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
@@ -34,7 +29,9 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     spark = job_session(job, master)
     job = with_session_settings(job, spark)
     check_conditions(spark, job)
-    reads, messages = sampled(spark, job, sample)
+    source = job.source.connector
+    reads = source.check(spark, job.settings)
+    messages = list(source.sample(spark, job.settings, sample))
     decode = decoder(job.source.format, **with_schema(job.source, job.schema).options)
     limit = most_bytes_of(job.source.options)
     selection = Selection(job)
@@ -63,55 +60,19 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
             events.append(shaped)
     return {
         "job": job.name,
-        "reads": reads,
+        "reads": reads.facts,
         "sampled": len(messages),
         "formats": dict(formats.most_common()),
         "tables": tables,
         "left_out": dict(left_out),
         "dead": dict(dead.most_common()),
-        "writes": [written(spark, sink, events) for sink in job.sinks],
+        "writes": [written(spark, job, sink, events) for sink in job.sinks],
     }
 
 
-def sampled(spark: SparkSession, job: Job, sample: int) -> tuple[dict[str, Any], list[Message]]:
-    """What the source has, and its first messages."""
-    source = job.source
-    if source.kind == "stdin":
-        return {"standard input": None}, []
-    if source.kind == "file":
-        files = expand([source.path or ""], job.settings)
-        parts = (split for file in files for split in splits(file, settings=job.settings))
-        found = (m for part in parts for m in _messages(read(part, settings=job.settings)))
-        return {"files": len(files)}, list(islice(found, sample))
-    with Admin(spark._jvm, source.kafka, "the source") as admin:
-        topics = streams.matching(source.topics, admin.names())
-        if not topics:
-            raise UsageError(
-                f"no topic matches {', '.join(source.topics)}; there are: "
-                f"{', '.join(shown(name)[1:-1] for name in admin.names()[:20]) or 'none'}"
-            )
-        partitions = admin.partitions(topics)
-    first = replace(source, topics=tuple(topics))
-    options = streams.kafka_options(first)
-    options["startingOffsets"] = "earliest"
-    rows = spark.read.format("kafka").options(**options).load().limit(sample)
-    chosen = rows.select("key", "value", "topic").toLocalIterator()
-    return {"topics": partitions}, [(_bytes(k), _bytes(v), topic) for k, v, topic in chosen]
-
-
-def _bytes(value: Any) -> bytes | None:
-    return None if value is None else bytes(value)
-
-
-def _messages(batches: Any) -> Iterator[Message]:
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield row.get("key"), row.get("value"), row.get("topic")
-
-
-def written(spark: SparkSession, sink: Sink, events: list[Event]) -> dict[str, Any]:
+def written(spark: SparkSession, job: Job, sink: Sink, events: list[Event]) -> dict[str, Any]:
     """What a sink would get, and what its format cannot carry."""
-    encoder = Encoder(sink.format, **sink.options)
+    encoder = Encoder(sink.format, **sink.encoder_options())
     lost: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     messages = 0
@@ -128,23 +89,15 @@ def written(spark: SparkSession, sink: Sink, events: list[Event]) -> dict[str, A
         "losses": dict(lost),
         "refused": dict(refused),
     }
-    topic = sink.options.get("topic")
-    if sink.kind == "kafka":
-        with Admin(spark._jvm, sink.kafka, sink.name) as admin:
-            names = [str(topic)] if topic and "{" not in str(topic) else []
-            told["topics"] = admin.partitions(names)
-    return told
+    target = Target("", sink.name, sink.options, job.settings)
+    return {**told, **sink.connector.check(spark, target).facts}
 
 
 def described(found: dict[str, Any]) -> Iterator[str]:
     """The findings as lines."""
     yield f"job {found['job']}"
-    for what, told in found["reads"].items():
-        if isinstance(told, dict):
-            names = (f"{name} ({n} partitions)" for name, n in told.items())
-            yield f"  reads {what}: {', '.join(names)}"
-        else:
-            yield f"  reads {what}" + ("" if told is None else f": {told}")
+    for line in Report(found["reads"]).lines("reads"):
+        yield f"  {line}"
     formats = ", ".join(f"{name} ({n} events)" for name, n in found["formats"].items())
     yield f"  sampled {found['sampled']} messages: {formats or 'no events'}"
     for table, told in sorted(found["tables"].items()):

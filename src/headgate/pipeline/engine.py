@@ -17,37 +17,30 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.arrow.headers import ID_HEADER, TYPE
-from headgate.arrow.messages import Partition
 from headgate.codec.encoder import Encoder
-from headgate.config.job import Job, Sink, Source
+from headgate.config.job import Job, Source
 from headgate.core.batches import SourceRange
 from headgate.core.errors import HeadgateError, SpliceError
 from headgate.core.event import Event, Record
-from headgate.core.options import names
-from headgate.formats import load
-from headgate.kafka.admin import DEFAULT_PARTITIONS
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.batch_pass import PassResult, PassRunner, released_on_error
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.dedup import comes_before, commit_time
+from headgate.pipeline.inbox import INBOX, inbox_messages, with_inbox
 from headgate.pipeline.plan import BatchPlan, KnownTopics, PartitionReport, PlannedDdl
 from headgate.pipeline.row_filter.values import with_condition_values
 from headgate.pipeline.row_filter.verdicts import with_verdicts
 from headgate.pipeline.state import State, States
-from headgate.sinks.writers import Batch, FileWriter, KafkaWriter, Owner, Writer, writer
-from headgate.sources import streams
-from headgate.sources.topic_ids import TopicIds
+from headgate.sinks.base import Batch, Target
+from headgate.sinks.files.writer import FileWriter, Owner
+from headgate.sources.base import Origin, source_range
 from headgate.spark.checkpoint import check_progress, query_id
 from headgate.spark.row_packing import unpacked
 from headgate.spark.storage import Storage
 
 RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
-MESSAGE_BYTES = 1_000_000
-"""Rows are joined into messages no longer than this: what a broker takes, unless told otherwise."""
 JUDGED_MESSAGES = 100
 """The share of dead letters is that of at least so many messages."""
-MOST_MESSAGES = 1_000_000
-"""Most messages of a batch from Kafka, unless the job says: a long topic is read in parts."""
 
 
 class TooManyInvalid(HeadgateError):
@@ -69,21 +62,26 @@ class Engine:
         self.spark = spark
         self.storage = Storage(f"{job.checkpoint}/headgate", job.settings)
         self.spark_checkpoint = Storage(f"{job.checkpoint}/query", job.settings)
-        self.storage.make_folder(streams.INBOX)
+        self.storage.make_folder(INBOX)
         self.spark_checkpoint.make_folder("")
         self.states = States(self.storage)
         check_progress(self.spark_checkpoint)
-        self.topic_ids: TopicIds | None = None
-        if job.source.kind == "kafka":
-            self.topic_ids = TopicIds(spark, job.source, self.storage)
+        source = job.source
+        origin = Origin(
+            source.name, source.options, job.settings, self.storage, self.spark_checkpoint
+        )
+        self.reader = source.connector.open(spark, origin)
         job_id = self.states.job_id()
         self.job = replace(
             job,
             source=with_schema(job.source, job.schema),
-            sinks=tuple(map(with_defaults, job.sinks)),
+            sinks=tuple(replace(s, options=s.encoder_options()) for s in job.sinks),
         )
-        self.writers: list[Writer] = [writer(spark, s, job_id, job.settings) for s in job.sinks]
-        self.topics = [w.topics if isinstance(w, KafkaWriter) else None for w in self.writers]
+        self.writers = [
+            s.connector.open(spark, Target(job_id, s.name, s.options, job.settings))
+            for s in job.sinks
+        ]
+        self.topics = [writer.topics for writer in self.writers]
         letters = Storage(job.dead_letters, job.settings)
         self.letters = FileWriter(letters, Owner(job_id, job.checkpoint), lines=False)
         self.signatures: dict[int, set[str]] = {}
@@ -97,16 +95,12 @@ class Engine:
 
     def close(self) -> None:
         """Let go of what the engine holds open."""
-        if self.topic_ids is not None:
-            self.topic_ids.close()
+        self.reader.close()
 
     def stream(self) -> DataFrame:
         """What the query reads."""
-        inbox = self.storage.for_spark(streams.INBOX)
-        most = self.job.max_messages
-        if most is None and self.job.source.kind == "kafka":
-            most = MOST_MESSAGES
-        return streams.stream(self.spark, self.job.source, inbox, most)
+        stream = self.reader.stream(self.job.max_messages)
+        return with_inbox(stream, self.storage.for_spark(INBOX))
 
     def process(self, batch: DataFrame, number: int) -> None:
         """One micro-batch; dead letters that come back go last."""
@@ -123,14 +117,16 @@ class Engine:
             try:
                 # Spark deletes what came back once its batch is committed, so that mostly there is
                 # nothing to look for.
-                for inbox in (False, True) if self.storage.names(streams.INBOX) else (False,):
-                    paths = streams.paths(batch, self.job.source, inbox)
+                for inbox in (False, True) if self.storage.names(INBOX) else (False,):
+                    messages, paths = (
+                        inbox_messages(batch, self.job.settings)
+                        if inbox
+                        else self.reader.messages(batch)
+                    )
                     files += paths
-                    settings = self.job.settings
-                    messages = streams.messages(batch, self.job.source, inbox, paths, settings)
                     if messages is None:
                         continue
-                    again = inbox or self.job.source.kind != "kafka"
+                    again = inbox or self.job.source.connector.redelivers
                     result, ddl = self.worked(messages, state, again, inbox)
                     passes.append(result)
                     found = result.reports
@@ -145,7 +141,7 @@ class Engine:
                         state.judged = self.judge(state.judged, found)
                 check_balance(number, before, state.totals)
                 self.announce(state, number, parts)
-                source = streams.range_of(self.spark_checkpoint, number, files)
+                source = source_range(self.reader, number, files)
                 self.write(Batch(number, source, self.still_ours), letters, parts)
             finally:
                 for result in passes:
@@ -158,11 +154,9 @@ class Engine:
 
     def write(self, batch: Batch, letters: list[DataFrame], parts: list[Parts]) -> None:
         """Write dead letters and messages; none of them where one target refuses the batch."""
-        for folder in (self.letters, *self.writers):
-            if isinstance(folder, FileWriter):
-                folder.is_written(batch)
-        if self.topic_ids is not None:
-            self.topic_ids.check(batch.source.offsets)
+        for writer in (self.letters, *self.writers):
+            writer.verify(batch)
+        self.reader.verify(batch.source)
         batch.still_ours()
         self.letters.write(batch, letters, ())
         for each, own in zip(self.writers, parts):
@@ -287,9 +281,7 @@ class Engine:
 
     def announce(self, state: State, number: int, parts: list[Parts]) -> None:
         """A watermark at the end of a batch, when every partition has passed it."""
-        expected: tuple[Partition, ...] = ()
-        if self.job.source.kind == "kafka":
-            expected = tuple(streams.offsets_of(self.spark_checkpoint, number))
+        expected = tuple(self.reader.ends(number))
         watermark = state.watermark(expected)
         if watermark is None or watermark <= (state.announced or 0):
             return
@@ -321,7 +313,7 @@ class Engine:
             event = Event("heartbeat", event_time=self.state.newest, emit_time=now)
             batch = Batch(self.state.batch, SourceRange(), self.still_ours)
             for sink, each in enumerate(self.writers):
-                if self.job.sinks[sink].kind != "file":
+                if self.job.sinks[sink].connector.takes_heartbeats:
                     parts = Parts()
                     self.add_records(parts, self.broadcast(sink, event, self.state.topics))
                     each.write(batch, parts.frames, parts.topics)
@@ -394,14 +386,3 @@ def with_schema(source: Source, schema: str | None) -> Source:
     if schema is None:
         return source
     return replace(source, options={**source.options, "schema": schema})
-
-
-def with_defaults(sink: Sink) -> Sink:
-    """A Kafka sink with what its encoder has to know; the engine tells what topics there are."""
-    if sink.kind != "kafka":
-        return sink
-    options = dict(sink.options)
-    if "max_message_bytes" in names(load(sink.format.partition(":")[0]).encoding.options):
-        options.setdefault("max_message_bytes", MESSAGE_BYTES)
-    options["partition_num"] = options.get("partition_num") or DEFAULT_PARTITIONS
-    return replace(sink, options=options)

@@ -26,7 +26,6 @@ from headgate.codec.schemas import Schemas
 from headgate.config.job import Job
 from headgate.core.event import Event
 from headgate.fastpath.convert import answer, has_templates, reads_key, shared, unordered
-from headgate.kafka.client_options import largest_message
 from headgate.pipeline.change import offset_names
 from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.dedup import identity
@@ -149,7 +148,7 @@ class FastPath:
     def name(self) -> bytes:
         """What a splicer for this job and this catalog is known by in its process."""
         job = self.job
-        sinks = [(s.kind, s.format, s.options, s.kafka) for s in job.sinks]
+        sinks = [(s.connector, s.format, s.options) for s in job.sinks]
         rules = (job.source.format, job.source.options, job.tables, job.filters, job.routes)
         topics = [
             ({t: n for t, n in known.partitions.items() if n != usual}, known.refused)
@@ -175,7 +174,7 @@ class FastPath:
         decode, tables = job_decoder(self.job.source), self.tables
         selection = Selection(self.job)
         encoders = job_encoders(self.job, self.topics)
-        kafka = [sink.kind == "kafka" for sink in self.job.sinks]
+        uses_topics = [sink.connector.uses_topics for sink in self.job.sinks]
         refused = {topic for known in self.topics for topic in known.refused}
 
         def ask(key: bytes | None, value: bytes) -> Answer | None:
@@ -192,7 +191,7 @@ class FastPath:
             for encoder in encoders:
                 encoder.topic = topic
             outcomes = [encoder(event, untyped) for encoder in encoders]
-            for outcome, needs_topic in zip(outcomes, kafka):
+            for outcome, needs_topic in zip(outcomes, uses_topics):
                 if outcome.error is not None:
                     return None
                 for record in outcome.records:
@@ -233,7 +232,8 @@ class FastPath:
 
     def too_large(self, spliced: Spliced) -> bool:
         """Whether any message is larger than a sink takes."""
-        limits = [largest_message(sink.kafka) for sink in self.job.sinks if sink.kind == "kafka"]
+        sizes = [sink.connector.max_bytes for sink in self.job.sinks]
+        limits = [size for size in sizes if size is not None]
         if not limits or not len(spliced.rows):
             return False
         return bool((np.diff(spliced.value_ends) + np.diff(spliced.key_ends)).max() > min(limits))

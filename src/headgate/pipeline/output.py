@@ -17,7 +17,6 @@ from headgate.core.errors import shown
 from headgate.core.event import Record
 from headgate.core.losses import kind_of
 from headgate.fastpath.convert import in_rows
-from headgate.kafka.client_options import largest_message
 from headgate.pipeline.change import Change
 from headgate.pipeline.counts import table_name
 from headgate.pipeline.fast_path import FastPathResult
@@ -210,27 +209,29 @@ def packed_rows(
 class DeliveryCheck:
     """Finds what keeps messages from a sink.
 
-    In Kafka: there is no topic for it, or one that is refused, or the message is too large.
+    There is no topic for it, or one that the sink refuses, or the message is too large.
     """
 
     def __init__(self, sink: Sink, refused: dict[str, str], is_named: bool) -> None:
         self.name = f"{sink.name}: " if is_named else ""
         """Of several sinks, which one it is."""
-        self.kafka = sink.kind == "kafka"
-        self.refused, self.most_bytes = refused, largest_message(sink.kafka)
+        self.uses_topics, self.max_bytes = sink.connector.uses_topics, sink.connector.max_bytes
+        self.refused = refused
 
     def __call__(self, change: Change, outcome: Encoded) -> tuple[str, str] | None:
         """The code and reason for which a change cannot be written."""
         error = outcome.error
-        if error is None and self.kafka:
-            error = self.undeliverable(change, outcome)
+        if error is None and self.uses_topics:
+            error = self.without_topic(change, outcome)
+        if error is None and self.max_bytes is not None:
+            error = self.too_large(change, outcome.records, self.max_bytes)
         if error is None or change.event.error is not None:
             return error
         code, reason = error
         return code, f"{self.name}{reason}"
 
-    def undeliverable(self, change: Change, outcome: Encoded) -> tuple[str, str] | None:
-        """What keeps a message from Kafka."""
+    def without_topic(self, change: Change, outcome: Encoded) -> tuple[str, str] | None:
+        """Whether there is no topic that takes a message."""
         records = outcome.records
         if not records:
             return None
@@ -245,22 +246,24 @@ class DeliveryCheck:
         if topic in self.refused:
             return (
                 "refused-topic",
-                f"Kafka does not take the topic {shown(topic)}: {self.refused[topic]}; send the "
+                f"the sink does not take the topic {shown(topic)}: {self.refused[topic]}; send the "
                 "table to another one by a route, or by the sink's topic",
             )
-        return self.too_large(change, records)
+        return None
 
-    def too_large(self, change: Change, records: list[Record]) -> tuple[str, str] | None:
+    def too_large(
+        self, change: Change, records: list[Record], max_bytes: int
+    ) -> tuple[str, str] | None:
         """Whether a message is larger than the sink takes."""
         headers = change.headers
         for record in records:
             size = len(record.value or b"") + len(record.key or b"")
             if headers is not None or record.headers:
                 size += header_bytes((*from_text(headers), *(record.headers or ())))
-            if size > self.most_bytes:
+            if size > max_bytes:
                 return (
                     "too-large",
-                    f"the message would be larger than the {self.most_bytes} bytes that the sink "
+                    f"the message would be larger than the {max_bytes} bytes that the sink "
                     "takes, its headers included; set max-message-bytes there and on the broker",
                 )
         return None

@@ -7,35 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headgate.codec.encoder import topic_template
+from headgate.codec.topic_names import checked_topic
 from headgate.core.errors import UsageError, shown
 from headgate.core.keys import key, not_empty
-from headgate.core.names import safe, words
+from headgate.core.names import MAX_TOPIC, safe, words
 from headgate.selection.errors import SelectionError
 from headgate.selection.flink import flink_regex, replace_symbol
 from headgate.selection.regexes import check_groups, groups, regex_in_schema, split_regex
 
-MAX_TOPIC = 249
-_TOPIC = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _PLACE = re.compile(r"\{(database|schema|table)\}|\$(\d+)")
 Names = tuple["str | None", "str | None", str]
 """A table's database, schema and name."""
-
-
-def checked_topic(template: str) -> str:
-    """A template of a topic name, checked.
-
-    >>> checked_topic("cdc.{database}.{table}")
-    'cdc.{database}.{table}'
-    """
-    topic_template(template)
-    plain = _PLACE.sub("x", template)
-    if not _TOPIC.fullmatch(plain) or len(plain) > MAX_TOPIC or plain in (".", ".."):
-        raise UsageError(
-            f"invalid topic name {shown(template)}; use at most {MAX_TOPIC} letters, digits and "
-            ". _ -, and {database}, {schema} and {table} for the names of the event"
-        )
-    return template
 
 
 @dataclass(frozen=True)
@@ -47,7 +29,7 @@ class Route:
         "without `*`, `+` or `?` after it is the dot between the two. Where the source has "
         "schemas: `database.schema.table`, `schema.table` or `database.table`, as above",
         aliases={"source-table": flink_regex},
-        missing="the route has no table; add table: 'database.(.*)'",
+        missing="the route names no table; add table: 'database.(.*)'",
     )
     to: str | None = key(
         "the new `database.table` or `database.schema.table`; `$1`, `$2` … are the groups in "
@@ -63,7 +45,7 @@ class Route:
 
     def __post_init__(self) -> None:
         if self.to is None and self.topic is None:
-            raise UsageError("the route has no target; add to: database.table or topic: …")
+            raise UsageError("the route leads nowhere; add to: database.table or topic: …")
         count = sum(map(groups, split_regex(self.table)))
         if self.to is not None:
             split_target(self.to)
@@ -173,7 +155,7 @@ def split_target(template: str) -> tuple[str, ...]:
     names = tuple(template.split("."))
     if not 2 <= len(names) <= 3 or not all(names):
         raise UsageError(
-            f"invalid target {shown(template)}; write database.table, as in 'lake.$1', or "
+            f"{shown(template)} is no target; write database.table, as in 'lake.$1', or "
             "database.schema.table"
         )
     return names
@@ -209,7 +191,7 @@ def topic_name(template: str, names: Names, found: tuple[str, ...]) -> str:
     if len(topic) > MAX_TOPIC or topic in ("", ".", ".."):
         raise SelectionError(
             "route",
-            f"{shown(topic)} is not a valid topic name",
-            f"topic names have 1 to {MAX_TOPIC} characters: give the table a route of its own",
+            f"no topic can be called {shown(topic)}",
+            f"a topic's name has 1 to {MAX_TOPIC} characters: give the table a route of its own",
         )
     return topic

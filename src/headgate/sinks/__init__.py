@@ -1,1 +1,25 @@
-"""Where messages go."""
+"""Where messages and tables go: a class per scheme of a URI, imported on first use.
+
+To add a sink, write a module here with a class as sinks/base.py describes it, and add a line.
+Packages of third parties register theirs with the entry point group `headgate.sinks`.
+"""
+
+from __future__ import annotations
+
+from headgate.core.connectors import Entry, Registry
+from headgate.sinks.base import MessageSink, TableSink
+from headgate.spark.filesystem import REMOTE
+
+SINKS: Registry[MessageSink | TableSink] = Registry(
+    "sink",
+    {
+        "kafka": Entry("headgate.sinks.kafka:KafkaSink", "kafka://HOST:PORT/TOPIC"),
+        "file": Entry("headgate.sinks.files:FileSink", "file:///DIR"),
+        **{
+            scheme: Entry("headgate.sinks.files:FileSink", f"{scheme}://BUCKET-OR-HOST/DIR")
+            for scheme in REMOTE
+        },
+        "console": Entry("headgate.sinks.console:ConsoleSink", "console:"),
+    },
+    dash="console",
+)

@@ -45,6 +45,24 @@ def local(path: str) -> str:
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
 
 
+def absolute(path: str, base: str | None = None) -> str:
+    """An absolute path, from one that may be relative to `base`; URIs stay as they are.
+
+    >>> absolute("out", "/data"), absolute("s3a://bucket/x", "/data")
+    ('/data/out', 's3a://bucket/x')
+    """
+    return path if is_remote(path) else os.path.normpath(os.path.join(base or os.getcwd(), path))
+
+
+def jars_for(path: str) -> tuple[str, ...]:
+    """The connectors (jars.py) that Spark needs to reach a path.
+
+    >>> jars_for("s3a://bucket/x"), jars_for("/data")
+    (('s3a',), ())
+    """
+    return ("s3a",) if is_remote(path) and scheme_of(path) in ("s3", "s3a") else ()
+
+
 def for_spark(path: str) -> str:
     """A path as Spark is given it: with its scheme, because Spark's default may be another.
 

@@ -1,24 +1,19 @@
-"""Where a job's messages go: files, Kafka, the console."""
+"""Batches as folders, each put in its place as a whole: exactly once."""
 
 from __future__ import annotations
 
-import sys
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.config.job import Sink
 from headgate.core.batches import SourceRange
 from headgate.core.errors import StorageError, UsageError, reason_of
-from headgate.kafka.admin import Topics
-from headgate.kafka.client_options import writing
+from headgate.sinks.base import Batch, Writer
 from headgate.spark.state_files import read_state, write_state
 from headgate.spark.storage import Storage
 
@@ -45,35 +40,7 @@ class Written(msgspec.Struct):
     source: SourceRange
 
 
-@dataclass(frozen=True)
-class Batch:
-    """A batch to be written."""
-
-    number: int
-    source: SourceRange
-    """What it holds of its source."""
-    still_ours: Callable[[], None]
-    """Refuses to go on where another instance of the job has taken over."""
-
-
-class Writer(Protocol):
-    """Writes the messages of a batch; a batch that was written before is written again or left."""
-
-    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
-        """Write parts one after the other."""
-
-
-def writer(spark: SparkSession, sink: Sink, job_id: str, settings: Mapping[str, str]) -> Writer:
-    """What writes to a sink; `settings` are Spark's."""
-    if sink.kind == "file":
-        storage = Storage(sink.path or "", settings, private=False)
-        return FileWriter(storage, Owner(job_id), sink.lines)
-    if sink.kind == "kafka":
-        return KafkaWriter(spark, sink)
-    return ConsoleWriter()
-
-
-class FileWriter:
+class FileWriter(Writer):
     """A folder per batch, put in its place as a whole: exactly once.
 
     Where folders cannot be renamed its files are put there one after the other; a batch that was
@@ -89,11 +56,11 @@ class FileWriter:
         if found is not None and found.job != owner.job:
             raise UsageError(
                 f"{path} was written by another job or from another checkpoint, and its batches "
-                "would be taken for this one's; name a new directory, or restore the checkpoint"
+                "would be taken for this one's; choose a new directory, or restore the checkpoint"
             )
         if found is None:
             if any(not name.startswith((".", "_")) for name in self.storage.names()):
-                raise UsageError(f"{path} holds files of something else; name a new directory")
+                raise UsageError(f"{path} holds files of something else; choose a new directory")
             write_state(self.storage, OWNER, owner)
         for name in self.storage.names():
             if name.startswith(STAGED):
@@ -101,16 +68,16 @@ class FileWriter:
         batches = [n.partition("=")[2] for n in self.storage.names() if n.startswith("batch=")]
         self.newest = max((int(n) for n in batches if n.isdigit()), default=-1)
 
-    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
+    def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write a batch beside its place, then move it there."""
-        if self.is_written(batch) or not parts:
+        if self.is_written(batch) or not steps:
             return
         # A name of its own: another instance that was held up may still write the same batch.
         staged = f"{STAGED}{batch.number:08d}-{uuid.uuid4().hex[:8]}"
         self.storage.make_folder(staged)
-        for step, part in enumerate(parts):
+        for number, step in enumerate(steps):
             try:
-                self.write_step(part, f"{self.storage.for_spark(staged)}/step={step:04d}")
+                self.write_step(step, f"{self.storage.for_spark(staged)}/step={number:04d}")
             except (PySparkException, Py4JJavaError) as error:
                 raise StorageError(f"cannot write {self.storage.uri}: {reason_of(error)}") from None
         write_state(self.storage, f"{staged}/{BATCH}", Written(batch.source))
@@ -118,6 +85,10 @@ class FileWriter:
         self.storage.delete(place_of(batch))  # a part, where a folder is not moved as a whole
         self.storage.move_folder(staged, place_of(batch))
         self.newest = batch.number
+
+    def verify(self, batch: Batch) -> None:
+        """Refuse a batch that does not follow those that are there."""
+        self.is_written(batch)
 
     def is_written(self, batch: Batch) -> bool:
         """Whether a batch is there: written before the job was stopped, of the same messages.
@@ -136,55 +107,15 @@ class FileWriter:
             )
         return found is not None
 
-    def write_step(self, part: DataFrame, path: str) -> None:
-        """Write messages as lines or with Kafka's columns."""
+    def write_step(self, step: DataFrame, path: str) -> None:
+        """Write messages as lines or with all columns."""
         if self.lines:
-            values = part.where("value IS NOT NULL").select(F.col("value").cast("string"))
+            values = step.where("value IS NOT NULL").select(F.col("value").cast("string"))
             values.write.mode("overwrite").text(path)
         else:
-            part.write.mode("overwrite").parquet(path)
+            step.write.mode("overwrite").parquet(path)
 
 
 def place_of(batch: Batch) -> str:
     """The folder of a batch."""
     return f"batch={batch.number:08d}"
-
-
-class KafkaWriter:
-    """Spark's Kafka sink: at least once; the header `headgate-id` tells copies apart."""
-
-    def __init__(self, spark: SparkSession, sink: Sink) -> None:
-        self.sink = sink
-        self.topics = Topics(spark, sink)
-        topic = sink.options.get("topic")
-        if topic is not None and "{" not in str(topic):
-            self.topics.check([str(topic)])  # a name that cannot be is refused at the start
-
-    def options(self) -> dict[str, str]:
-        """What Spark's sink is told, for the topics that are known by now."""
-        found = writing(self.sink.kafka, sum(self.topics.known.values()))
-        if found.get("kafka.acks") in ("0", "1"):
-            # Without all acknowledgements, what is sent again could come behind what follows it.
-            found.setdefault("kafka.max.in.flight.requests.per.connection", "1")
-        return found
-
-    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
-        """Write parts one after the other; a part is acknowledged before the next begins."""
-        self.topics.check(topics)
-        options = self.options()
-        for part in parts:
-            batch.still_ours()
-            part.write.format("kafka").options(**options).save()
-
-
-class ConsoleWriter:
-    """Values as lines on standard output."""
-
-    def write(self, batch: Batch, parts: Sequence[DataFrame], topics: Iterable[str]) -> None:
-        """Print a batch."""
-        batch.still_ours()
-        out: Any = sys.stdout.buffer
-        for part in parts:
-            for row in part.select("value").toLocalIterator():
-                out.write((b"null" if row.value is None else bytes(row.value)) + b"\n")
-        out.flush()

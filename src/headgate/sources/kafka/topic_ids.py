@@ -11,12 +11,11 @@ from collections.abc import Iterable
 import msgspec
 from pyspark.sql import SparkSession
 
-from headgate.config.job import Source
 from headgate.core.errors import UsageError, shown
 from headgate.kafka.admin import Admin
-from headgate.sources.streams import matching
+from headgate.sources.base import Origin
+from headgate.sources.kafka import KafkaSource, matching
 from headgate.spark.state_files import read_state, write_state
-from headgate.spark.storage import Storage
 
 FILE = "topics.json"
 
@@ -30,13 +29,13 @@ class Known(msgspec.Struct):
 class TopicIds:
     """Compares the topics of a source with those that the job knows."""
 
-    def __init__(self, spark: SparkSession, source: Source, storage: Storage) -> None:
-        self.source, self.storage = source, storage
+    def __init__(self, spark: SparkSession, source: KafkaSource, origin: Origin) -> None:
+        self.name, self.storage = origin.name, origin.state
         # Asked once at first: Spark would try for minutes before it says that nobody answers.
-        with Admin(spark._jvm, source.kafka, source.name, tries=1) as admin:
+        with Admin(spark._jvm, source.client, self.name, tries=1) as admin:
             names = matching(source.topics, admin.names())
-        self.admin = Admin(spark._jvm, source.kafka, source.name)
-        self.known = (read_state(storage, FILE, Known) or Known()).topics
+        self.admin = Admin(spark._jvm, source.client, self.name)
+        self.known = (read_state(self.storage, FILE, Known) or Known()).topics
         self.check(names)
 
     def check(self, names: Iterable[str]) -> None:
@@ -45,7 +44,7 @@ class TopicIds:
         for name, id_ in found.items():
             if self.known.get(name, id_) != id_:
                 raise UsageError(
-                    f"{self.source.name}: topic {shown(name)} was deleted and made again since the "
+                    f"{self.name}: topic {shown(name)} was deleted and made again since the "
                     "job last read it, and what the job knows of its offsets is of the old one; "
                     "start with a new checkpoint and a new target, and say with starting from where"
                 )

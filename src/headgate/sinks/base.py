@@ -1,0 +1,175 @@
+"""What a sink is.
+
+A sink is a frozen dataclass made from a URI, without any connection: `from_uri` reads it, `check`
+connects for `headgate check`, `open` gives the writer of a running job. A class subclasses
+`MessageSink` or `TableSink`, which have defaults for all that is optional, and is registered in
+sinks/__init__.py or by the entry point group `headgate.sinks`.
+
+    @dataclass(frozen=True)
+    class LogSink(MessageSink):
+        name = "log"
+        summary = "values in the log"
+        promise = "at-least-once"
+
+        @classmethod
+        def from_uri(cls, address, format_options):
+            return cls()
+
+        def open(self, spark, target):
+            return LogWriter()              # with write(batch, steps, topics)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+
+from headgate.core.batches import SourceRange
+from headgate.core.connectors import Address, Authority, Place, Report
+from headgate.core.options import NoOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Promise = Literal["exactly-once", "at-least-once"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch to be written."""
+
+    number: int
+    source: SourceRange
+    """What it holds of its source."""
+    still_ours: Callable[[], None]
+    """Refuses to go on where another instance of the job has taken over."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a sink is told of its job."""
+
+    job_id: str
+    name: str
+    """The URI without its secrets, for errors."""
+    options: Mapping[str, Any]
+    """The encoder's options, `topic` and `partition_num` among them."""
+    settings: Mapping[str, str]
+    """Spark's."""
+
+
+class Topics(Protocol):
+    """The topics of a sink, as far as they are known."""
+
+    known: dict[str, int]
+    """Over how many partitions of a topic rows are spread."""
+    refused: dict[str, str]
+    """Names that cannot be written to, and why."""
+
+    def ensure(self, names: Iterable[str]) -> None:
+        """Look at topics, each once, and create those that do not exist."""
+
+
+class Writer(Protocol):
+    """Writes the batches of a running job, on the driver."""
+
+    topics: Topics | None = None
+
+    def verify(self, batch: Batch) -> None:
+        """Refuse a batch that does not follow what was written before; called for all sinks first.
+
+        It must change nothing: another sink may refuse the batch.
+        """
+        return None
+
+    def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write the messages of a batch, step by step: one is durable before the next begins.
+
+        A step has the columns key, value, partition, topic and headers. After a crash the same
+        batch is written again; what that means is the sink's promise.
+        """
+
+
+class Sink(Protocol):
+    """What all sinks have."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    promise: ClassVar[Promise]
+    authority: ClassVar[Authority] = "none"
+    default_port: ClassVar[int] = 0
+    Options: ClassVar[type] = NoOptions
+    """A frozen dataclass declared with `option()`: URI parameters, keys of a job file, docs and
+    `headgate connectors` derive from it."""
+    settings_prefix: ClassVar[str | None] = None
+    """Parameters that start so are settings of the client, and are not looked at."""
+    unsupported: ClassVar[Mapping[str, str]] = {}
+    """What parameters start with that others have and this connector has not, and what to do."""
+
+    @classmethod
+    def from_uri(cls, address: Address, format_options: dict[str, str]) -> Self:
+        """The sink of a URI; UsageError where it is wrong.
+
+        `format_options` are the parameters of the format; a sink may add to them.
+        """
+
+    @property
+    def jars(self) -> tuple[str, ...]:
+        """What Spark needs: names of spark/jars.py, or Maven coordinates."""
+        return ()
+
+    def place(self, topic: str | None) -> Place | None:
+        """What is written to: a source that reads it would read for ever."""
+        return None
+
+    def check(self, spark: SparkSession, target: Target) -> Report:
+        """Connect, and say what there is; UsageError where something is missing."""
+        return Report()
+
+
+class MessageSink(Sink, Protocol):
+    """A sink of messages, encoded in a format."""
+
+    takes: ClassVar[Literal["messages"]] = "messages"
+    uses_topics: ClassVar[bool] = False
+    """Whether each message goes to a topic, and one without a topic cannot be written."""
+    takes_heartbeats: ClassVar[bool] = True
+    passed_on: ClassVar[frozenset[str]] = frozenset()
+    """Options of its own that the format gets too, if it has them."""
+    tolerated: ClassVar[frozenset[str]] = frozenset()
+    """Parameters for the format that are ignored where the format does not have them."""
+    encoder_defaults: ClassVar[Mapping[str, Any]] = {}
+    """Options of the encoder unless the job sets them, if the format has them."""
+
+    @property
+    def text_only(self) -> str | None:
+        """What of the sink takes text only, and no binary format; e.g. "a console"."""
+        return None
+
+    @property
+    def max_bytes(self) -> int | None:
+        """The largest message, key and value and headers together."""
+        return None
+
+    def for_workers(self) -> Self:
+        """The sink as workers get it: without secrets."""
+        return self
+
+    def open(self, spark: SparkSession, target: Target) -> Writer:
+        """The writer of a job that starts."""
+
+
+class TableSink(Sink, Protocol):
+    """A sink of tables that follow the source's: rows are merged, schema changes applied."""
+
+    takes: ClassVar[Literal["tables"]] = "tables"
+
+    def apply(self, change: Any) -> None:
+        """Apply a schema change; one that was applied before changes nothing."""
+
+    def merge(self, batch: int, changes: DataFrame, tables: Sequence[tuple[str, str]]) -> None:
+        """Merge the changes of a batch into all of these tables, `(database, table)`.
+
+        A batch that was merged before changes nothing.
+        """

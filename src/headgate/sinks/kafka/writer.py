@@ -1,0 +1,135 @@
+"""Batches to Kafka's topics, which are created where that is wanted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headgate.core.errors import UsageError, shown
+from headgate.kafka.admin import Admin, TopicRefused
+from headgate.kafka.client_options import producer_settings
+from headgate.sinks.base import Batch, Target, Topics, Writer
+from headgate.sinks.kafka import DEFAULT_PARTITIONS, KafkaSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+OWN_TOPICS = {
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+    "__cluster_metadata",
+}
+"""Topics that Kafka keeps for itself."""
+
+
+class KafkaWriter(Writer):
+    """Spark's Kafka sink: at least once; the header `headgate-id` tells copies apart."""
+
+    topics: KafkaTopics
+
+    def __init__(self, spark: SparkSession, sink: KafkaSink, target: Target) -> None:
+        self.sink = sink
+        self.topics = KafkaTopics(spark, sink, target)
+        topic = target.options.get("topic")
+        if topic is not None and "{" not in str(topic):
+            self.topics.check([str(topic)])  # a name that cannot be is refused at the start
+
+    def options(self) -> dict[str, str]:
+        """The options of Spark's sink, for the topics that are known by now."""
+        settings = producer_settings(self.sink.client, sum(self.topics.known.values()))
+        if settings.get("kafka.acks") in ("0", "1"):
+            # Without all acknowledgements, what is sent again could come behind what follows it.
+            settings.setdefault("kafka.max.in.flight.requests.per.connection", "1")
+        return settings
+
+    def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write steps one after the other; one is acknowledged before the next begins."""
+        self.topics.check(topics)
+        options = self.options()
+        for step in steps:
+            batch.still_ours()
+            step.write.format("kafka").options(**options).save()
+
+
+class KafkaTopics(Topics):
+    """The topics of a sink: how many partitions they have, and new ones where that is wanted."""
+
+    def __init__(self, spark: SparkSession, sink: KafkaSink, target: Target) -> None:
+        self.sink, self.name, self.options = sink, target.name, target.options
+        self.jvm: Any = spark._jvm
+        self.known: dict[str, int] = {}
+        """Over how many partitions of a topic rows are spread."""
+        self.refused: dict[str, str] = {}
+        """Names that cannot be written to, and why."""
+
+    def ensure(self, names: Iterable[str]) -> None:
+        """Look at topics, each once, and make those that are not there."""
+        wanted = sorted(set(names) - self.known.keys() - self.refused.keys())
+        if not wanted:
+            return
+        with Admin(self.jvm, self.sink.client, self.name) as admin:
+            found = admin.described(wanted)
+            for name in wanted:
+                if name in OWN_TOPICS or (name in found and found[name].isInternal()):
+                    self.refused[name] = "Kafka keeps it for itself"
+                elif name in found:
+                    self.known[name] = self.spread(name, found[name].partitions().size())
+            missing = [n for n in wanted if n not in self.known and n not in self.refused]
+            if missing and not self.sink.create_topics:
+                self.refused |= impossible(missing, admin.names())
+                missing = [name for name in missing if name not in self.refused]
+            if missing and not self.sink.create_topics:
+                raise UsageError(
+                    f"{self.name}: no topic {', '.join(missing)}; create it, or set "
+                    "auto-create-topic=true"
+                )
+            partitions = int(self.options.get("partition_num") or DEFAULT_PARTITIONS)
+            for name in missing:
+                try:
+                    admin.create(name, partitions, self.sink.replication)
+                    self.known[name] = partitions
+                except TopicRefused as error:
+                    self.refused[name] = str(error)
+
+    def spread(self, name: str, has: int) -> int:
+        """Over how many partitions rows are spread of a topic that has so many.
+
+        `partition-num` says so for the one topic that the sink names. Of topics that messages name,
+        each has its own number, and it is that of new ones.
+        """
+        told = self.options.get("partition_num")
+        if told is None or name != self.options.get("topic"):
+            return has
+        if has < int(told):
+            raise UsageError(
+                f"{self.name}: topic {name} has {has} partitions, fewer than the {told} that "
+                "rows are spread over; set partition-num"
+            )
+        return int(told)
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse to write to topics that Kafka refuses."""
+        self.ensure(names)
+        for name in names:
+            if name in self.refused:
+                raise UsageError(f"{self.name}: topic {shown(name)}: {self.refused[name]}")
+
+
+def impossible(names: Iterable[str], existing: Iterable[str]) -> dict[str, str]:
+    """The names that no topic can have beside those that there are, and why.
+
+    >>> impossible(["a.b", "c"], ["a_b"])
+    {'a.b': "its name collides with the existing topic 'a_b'"}
+    """
+    found = {}
+    alike = {name.replace(".", "_"): name for name in existing}
+    for name in names:
+        other = alike.get(name.replace(".", "_"))
+        if not _TOPIC.fullmatch(name) or name in (".", ".."):
+            found[name] = "no topic can have that name"
+        elif other is not None and other != name:
+            found[name] = f"its name collides with the existing topic {shown(other)}"
+    return found

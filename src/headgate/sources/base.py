@@ -1,0 +1,141 @@
+"""What a source is.
+
+A source is a frozen dataclass made from a URI, without any connection: `from_uri` reads it, `check`
+and `sample` connect for `headgate check`, `open` gives the reader of a running job. A class
+subclasses `Source`, which has defaults for all that is optional, and is registered in
+sources/__init__.py or by the entry point group `headgate.sources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+
+import msgspec
+
+from headgate.arrow.messages import Partition
+from headgate.core.batches import SourceRange
+from headgate.core.connectors import Address, Authority, Place, Report
+from headgate.core.options import NoOptions
+from headgate.spark.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Message = tuple[bytes | None, bytes | None, str | None]
+"""Key, value and topic."""
+Files = list[tuple[str, str]]
+"""Paths of files, each with its time of modification."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a source is told of its job."""
+
+    name: str
+    """The URI without its secrets, for errors."""
+    options: Mapping[str, Any]
+    """The decoder's options."""
+    settings: Mapping[str, str]
+    """Spark's."""
+    state: Storage
+    """Where a source may keep files of its own."""
+    checkpoint: Storage
+    """Where Spark keeps the progress of the query."""
+
+
+class Reader(Protocol):
+    """Reads the source of a running job, on the driver."""
+
+    def stream(self, limit: int | None) -> DataFrame:
+        """The stream that Spark cuts into batches of at most about `limit` messages.
+
+        It has the columns of Spark's Kafka source, and `partition` is not null. What a row is, a
+        message or where messages are to be found, `messages` knows.
+        """
+
+    def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
+        """The messages of a batch, each partition in order; and the files they come from."""
+
+    def ends(self, number: int) -> dict[Partition, int]:
+        """Where a batch ends in every partition, by Spark's progress; nothing without offsets."""
+        return {}
+
+    def verify(self, range: SourceRange) -> None:
+        """Refuse a batch of a source that is not the one that was read before."""
+        return None
+
+    def lag(self, number: int) -> int | None:
+        """How many messages wait behind a batch; None where that is not known."""
+        return None
+
+    def close(self) -> None:
+        """Close what is open."""
+        return None
+
+
+class Source(Protocol):
+    """A source of messages in some format, or of events."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    gives: ClassVar[Literal["messages", "events"]] = "messages"
+    authority: ClassVar[Authority] = "none"
+    default_port: ClassVar[int] = 0
+    Options: ClassVar[type] = NoOptions
+    """A frozen dataclass declared with `option()`: URI parameters, keys of a job file, docs and
+    `headgate connectors` derive from it."""
+    settings_prefix: ClassVar[str | None] = None
+    """Parameters that start so are settings of the client, and are not looked at."""
+    tolerated: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that are ignored, so that the URI of a sink can be read from."""
+    unsupported: ClassVar[Mapping[str, str]] = {}
+    """What parameters start with that others have and this connector has not, and what to do."""
+    ends: ClassVar[bool] = False
+    """Whether it comes to an end; a job stops there."""
+    redelivers: ClassVar[bool] = False
+    """Whether a message can come again at the same place, as lines of a file that is replaced."""
+
+    @classmethod
+    def from_uri(cls, address: Address) -> Self:
+        """The source of a URI; UsageError where it is wrong."""
+
+    @property
+    def jars(self) -> tuple[str, ...]:
+        """What Spark needs: names of spark/jars.py, or Maven coordinates."""
+        return ()
+
+    def places(self) -> Sequence[Place]:
+        """What is read: a sink that writes there would be read for ever."""
+        return ()
+
+    def for_workers(self) -> Self:
+        """The source as workers get it: without secrets."""
+        return self
+
+    def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
+        """Connect, and say what there is to read; UsageError where something is missing."""
+        return Report()
+
+    def sample(
+        self, spark: SparkSession, settings: Mapping[str, str], limit: int
+    ) -> Iterable[Message]:
+        """The first messages."""
+        return ()
+
+    def open(self, spark: SparkSession, origin: Origin) -> Reader:
+        """The reader of a job that starts."""
+
+
+def source_range(reader: Reader, number: int, files: Files) -> SourceRange:
+    """What of its source a batch holds; `files` are those that its messages come from."""
+    before = reader.ends(number - 1)
+    offsets: dict[str, dict[str, tuple[int | None, int]]] = {}
+    for partition, end in sorted(reader.ends(number).items()):
+        start = before.get(partition)
+        if start != end:
+            offsets.setdefault(str(partition[0]), {})[str(partition[1])] = (start, end)
+    digest = blake2b(msgspec.json.encode(files), digest_size=16).hexdigest() if files else None
+    return SourceRange(offsets, digest)

@@ -1,0 +1,88 @@
+"""Files: a directory on a file system that Spark reaches, read as files appear in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self
+
+from headgate.core.connectors import Address, Directory, Place, Report
+from headgate.core.errors import UsageError
+from headgate.core.options import build, option
+from headgate.sources.base import Message, Origin, Reader, Source
+from headgate.sources.message_files import expand, read, splits
+from headgate.spark.filesystem import absolute, jars_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _beginning(text: str) -> str:
+    if text not in ("earliest", "earliest-offset"):
+        raise UsageError("a file source starts at its beginning; leave starting out")
+    return "earliest"
+
+
+@dataclass(frozen=True)
+class FileSourceOptions:
+    """Parameters of a file source."""
+
+    starting: str = option(
+        "earliest", "where the first start begins", ("earliest",), read=_beginning
+    )
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """Reads the messages in files, in the order in which the files appear."""
+
+    name = "file"
+    summary = "a directory of JSON lines, Parquet and other files, local or on S3, HDFS, GCS, Azure"
+    authority = "path"
+    redelivers = True
+    Options = FileSourceOptions
+
+    path: str = field(repr=False)
+
+    @classmethod
+    def from_uri(cls, address: Address) -> Self:
+        """The directory of a URI."""
+        if not address.path:
+            raise UsageError("the URI names no directory; write file:///DIR or file:DIR")
+        build(FileSourceOptions, address.params)
+        return cls(absolute(address.path, address.base))
+
+    @property
+    def jars(self) -> tuple[str, ...]:
+        """Those of the file system."""
+        return jars_for(self.path)
+
+    def places(self) -> Sequence[Place]:
+        """The directory."""
+        return [Directory(self.path)]
+
+    def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
+        """How many files there are."""
+        return Report({"files": len(expand([self.path], settings))})
+
+    def sample(
+        self, spark: SparkSession, settings: Mapping[str, str], limit: int
+    ) -> Iterable[Message]:
+        """The messages of the first files."""
+        files = expand([self.path], settings)
+        parts = (split for file in files for split in splits(file, settings=settings))
+        found = (m for part in parts for m in _messages(read(part, settings=settings)))
+        return islice(found, limit)
+
+    def open(self, spark: SparkSession, origin: Origin) -> Reader:
+        """The reader of a job that starts."""
+        from headgate.sources.files.reader import FileReader
+
+        return FileReader(spark, self.path, origin)
+
+
+def _messages(batches: Any) -> Iterator[Message]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield row.get("key"), row.get("value"), row.get("topic")

@@ -1,0 +1,224 @@
+"""Kafka, through Spark's connector."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from headgate.codec.topic_names import check_topic_pattern
+from headgate.core.connectors import Address, Place, Report, Topic
+from headgate.core.errors import UsageError, shown, unknown_name
+from headgate.core.options import option
+from headgate.kafka.client_options import (
+    DEFAULT_PORT,
+    JARS,
+    PREFIX,
+    READING,
+    UNSUPPORTED,
+    KafkaOptions,
+    client_settings,
+    servers_of,
+)
+from headgate.sources.base import Message, Origin, Reader, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _starting(text: str) -> str:
+    """Where reading starts the first time."""
+    word = {"earliest-offset": "earliest", "latest-offset": "latest"}.get(text, text)
+    if word in ("earliest", "latest"):
+        return word
+    if word.startswith("{"):
+        try:
+            msgspec.json.decode(word, type=dict[str, dict[str, int]])
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            raise UsageError(
+                """starting is no JSON of offsets; write it as {"topic":{"0":42,"1":-2}}"""
+            ) from None
+        return word
+    try:
+        datetime.fromisoformat(word)
+    except ValueError:
+        raise unknown_name(
+            "starting position", text, ("earliest", "latest", "2024-05-01T08:00:00Z")
+        ) from None
+    return word
+
+
+@dataclass(frozen=True)
+class KafkaSourceOptions(KafkaOptions):
+    """Parameters of a Kafka source."""
+
+    topics: str | None = option(None, "topics, if not in the path; * and ? make a pattern")
+    starting: str = option(
+        "earliest",
+        "where the first start begins: earliest, latest, a time, or JSON of offsets",
+        read=_starting,
+    )
+    compression: str | None = option(
+        None, "ignored; the client finds out how batches are compressed", private=True
+    )
+
+
+@dataclass(frozen=True)
+class KafkaSource(Source):
+    """Reads topics from the checkpoint's offsets on."""
+
+    name = "kafka"
+    summary = "topics of Kafka, through Spark's connector"
+    authority = "hosts"
+    default_port = DEFAULT_PORT
+    Options = KafkaSourceOptions
+    settings_prefix = PREFIX
+    unsupported = UNSUPPORTED
+    tolerated = frozenset(
+        {
+            "required-acks",
+            "auto-create-topic",
+            "replication-factor",
+            "partition-num",
+            "max-batch-size",
+            "enable-tidb-extension",
+        }
+    )
+
+    topics: tuple[str, ...] = field(repr=False)
+    """One with `*` or `?` is a pattern."""
+    starting: str
+    """`earliest`, `latest`, a time as ISO text, or Kafka's JSON of offsets."""
+    client: dict[str, str] = field(repr=False)
+    """Settings of Kafka's client, secrets among them."""
+
+    @classmethod
+    def from_uri(cls, address: Address) -> Self:
+        """The brokers and topics of a URI."""
+        own, client = client_settings(KafkaSourceOptions, address)
+        return cls(_topics(address.path, own.topics), own.starting, client)
+
+    @property
+    def jars(self) -> tuple[str, ...]:
+        """Spark's connector."""
+        return JARS
+
+    def places(self) -> Sequence[Place]:
+        """The topics."""
+        servers = servers_of(self.client)
+        return [Topic(self.name, servers, topic) for topic in self.topics]
+
+    def for_workers(self) -> Self:
+        """The source without its client's settings."""
+        return replace(self, client={})
+
+    def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
+        """The topics and their partitions."""
+        from headgate.kafka.admin import Admin
+
+        with Admin(spark._jvm, self.client, "the source") as admin:
+            return Report({"topics": admin.partitions(self._matching(admin))})
+
+    def sample(
+        self, spark: SparkSession, settings: Mapping[str, str], limit: int
+    ) -> Iterable[Message]:
+        """The oldest messages."""
+        from headgate.kafka.admin import Admin
+
+        with Admin(spark._jvm, self.client, "the source") as admin:
+            topics = self._matching(admin)
+        options = replace(self, topics=tuple(topics)).spark_options()
+        options["startingOffsets"] = "earliest"
+        rows = spark.read.format("kafka").options(**options).load().limit(limit)
+        chosen = rows.select("key", "value", "topic").toLocalIterator()
+        return ((_bytes(key), _bytes(value), topic) for key, value, topic in chosen)
+
+    def _matching(self, admin: Any) -> list[str]:
+        topics = matching(self.topics, admin.names())
+        if not topics:
+            raise UsageError(
+                f"no topic matches {', '.join(self.topics)}; there are: "
+                f"{', '.join(shown(name)[1:-1] for name in admin.names()[:20]) or 'none'}"
+            )
+        return topics
+
+    def open(self, spark: SparkSession, origin: Origin) -> Reader:
+        """The reader of a job that starts."""
+        from headgate.sources.kafka.reader import KafkaReader
+
+        return KafkaReader(spark, self, origin)
+
+    def spark_options(self) -> dict[str, str]:
+        """The options of Spark's connector."""
+        options = {
+            "failOnDataLoss": "true", **READING, **self.client, **starting_options(self.starting)
+        }  # fmt: skip
+        options["includeHeaders"] = "true"
+        if any(map(is_pattern, self.topics)):
+            options["subscribePattern"] = "|".join(map(pattern, self.topics))
+        else:
+            options["subscribe"] = ",".join(self.topics)
+        return options
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _topics(path: str, more: str | None) -> tuple[str, ...]:
+    """The topics of a source, from the path or the parameter `topics`."""
+    if path and more is not None:
+        raise UsageError("topics are both in the path and in topics=; name them in one place")
+    topics = tuple(t.strip() for t in (path or more or "").split(",") if t.strip())
+    if not topics:
+        raise UsageError("the source names no topic; write kafka://HOST:PORT/TOPIC")
+    for topic in topics:
+        check_topic_pattern(topic)
+    if len(set(topics)) < len(topics):
+        raise UsageError("a topic is named twice; name each once")
+    return topics
+
+
+def is_pattern(topic: str) -> bool:
+    """Whether a name stands for several topics."""
+    return "*" in topic or "?" in topic
+
+
+def matching(wanted: tuple[str, ...], names: list[str]) -> list[str]:
+    """The topics that are meant.
+
+    >>> matching(("cdc-*",), ["cdc-a", "other"])
+    ['cdc-a']
+    """
+    return [name for name in names if any(re.fullmatch(pattern(t), name) for t in wanted)]
+
+
+def pattern(topic: str) -> str:
+    """A topic pattern as Java's regular expression.
+
+    >>> pattern("cdc-*.v?")
+    'cdc-.*\\\\.v.'
+    """
+    kinds = {"*": ".*", "?": ".", ".": "\\."}
+    return "".join(kinds.get(letter, letter) for letter in topic)
+
+
+def starting_options(where: str) -> dict[str, str]:
+    """Where a first start begins, as options of Spark's connector.
+
+    >>> starting_options("2024-05-01T00:00:00+00:00")
+    {'startingTimestamp': '1714521600000', 'startingOffsetsByTimestampStrategy': 'latest'}
+    """
+    if where in ("earliest", "latest") or where.startswith("{"):
+        return {"startingOffsets": where}
+    moment = datetime.fromisoformat(where)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return {
+        "startingTimestamp": str(int(moment.timestamp() * 1000)),
+        "startingOffsetsByTimestampStrategy": "latest",
+    }
