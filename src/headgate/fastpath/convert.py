@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from headgate.fastpath.splicer import Splicer
     from headgate.fastpath.templates import Answer, Ask
 
-log = logging.getLogger("headgate.splice")
+log = logging.getLogger("headgate.fastpath")
 WARM = 4_000
 """So many messages must have come before templates are worth their while."""
 
@@ -188,11 +189,14 @@ def shared(told: str | bytes, rows: int, make: Callable[[], Splicer]) -> Splicer
 
 @cache
 def can_compile() -> bool:
-    """Whether there is the compiler; a worker without it does all by the codecs."""
+    """Whether the compiler is there; without it, the codecs convert all messages."""
+    if find_spec("numba") is None:
+        log.info("the fast path is off: numba is not installed (pip install 'headgate[fast]')")
+        return False
     try:
         import_module("numba")
     except ImportError as error:
-        log.warning("messages are not spliced, because numba cannot be imported: %s", error)
+        log.warning("the fast path is off: numba cannot be imported: %s", error)
         return False
     return True
 
