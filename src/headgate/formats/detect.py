@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from msgspec import Raw
@@ -21,9 +22,14 @@ unpack_lz4 = decompressor("auto", MAX_MESSAGE_BYTES)
 
 
 def candidates(
-    key: bytes | None, value: bytes | None, unpack: Callable[[bytes], bytes] = unpack_lz4
+    key: bytes | None,
+    value: bytes | None,
+    unpack: Callable[[bytes], bytes] = unpack_lz4,
+    most: int | None = None,
 ) -> list[str]:
     """The formats that recognise a message, most likely first; raises where it is not JSON at all.
+
+    At most `most` of them: each costs time.
 
     >>> candidates(None, b'{"type":"INSERT","isDdl":false}')
     ['canal-json']
@@ -35,7 +41,7 @@ def candidates(
     else:
         first = objects(value)[0] if framed else unpack(value)
         sniffed = Sniffed(key, members_of(first))
-    return [name for name, recognises in known.items() if recognises(sniffed)]
+    return list(islice((name for name, is_own in known.items() if is_own(sniffed)), most))
 
 
 @cache
@@ -70,7 +76,7 @@ def auto_decoder(options: Mapping[str, Any]) -> Decode:
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is not None and value.strip() == b"null":
             value = None  # Kafka Connect's tombstone without schemas
-        found = candidates(key, value, unpack)
+        found = candidates(key, value, unpack, None if strict else 1)
         if not found:
             if value is None:
                 return decoders["debezium"](key, value, topic)
