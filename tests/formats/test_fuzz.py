@@ -1,7 +1,10 @@
-"""Golden messages with parts swapped, dropped and broken: read, written, and read again.
+"""The fuzz contract of all formats: whatever the bytes, sound events or one `invalid` event.
 
-Nothing may raise, no defect may hide behind `internal-error`, and what is written can be read. A
-failure prints its seed; `HEADGATE_FUZZ=<number>` runs so many rounds per format.
+Random bytes; golden messages with bytes changed; any JSON where a format has its members (a new
+format adds its own to hostile_messages.ATTACKS); golden messages with members swapped, dropped and
+broken, which are read, written and read again. Nothing may raise, no defect may hide behind
+`internal-error`, and what is written can be read. A failure prints its seed;
+`HEADGATE_FUZZ=<number>` runs so many rounds of the last kind per format.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from typing import Any
 import pytest
 from cases import FOLDERS, content, settings_of
 from dialects import SPECS
+from hostile_messages import ATTACKS, MIXED, Attempt, assert_sound
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder
@@ -24,11 +30,66 @@ from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import MODULES
 
 ROUNDS = int(os.environ.get("HEADGATE_FUZZ", "1000"))
+DECODERS = {name: decoder(name) for name in [*MODULES, "auto"]}
+SMALL = [f for f in FOLDERS if 0 < len(content(f, "value") or b"") < 5_000]
 ODD: list[Any] = [
     None, True, False, 0, -1, 2**63, -(2**63), 10**40, 1.5, "", "null", "NaN", "1e999", "9" * 5_000,
     "2024-02-30", "-838:59:59.5", "AAEC", "\\x00", "\ud7ff\ue000", "__debezium_unavailable_value",
     [], {}, [None], {"": None}, [{"id": "1"}], {"type": "struct", "fields": None},
 ]  # fmt: skip
+
+
+def read(decode: Any, key: bytes | None, value: bytes | None, topic: Any) -> list[Event]:
+    """The events of a message, which are sound and tell of no defect."""
+    events = decode_message(decode, key, value, topic, MAX_MESSAGE_BYTES)
+    assert_sound(events)
+    assert INTERNAL_ERROR not in {event.error[0] for event in events if event.error}
+    return events
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@settings(max_examples=100, deadline=None)
+@given(value=st.none() | st.binary(max_size=200), key=st.none() | st.binary(max_size=60))
+def test_random_bytes(name: str, value: bytes | None, key: bytes | None) -> None:
+    read(DECODERS[name], key, value, "a.b.c")
+
+
+@pytest.mark.parametrize("format", MODULES)
+@settings(max_examples=250, deadline=None)
+@given(data=st.data())
+def test_golden_messages_with_changed_bytes(format: str, data: st.DataObject) -> None:
+    folder = data.draw(st.sampled_from([f for f in SMALL if f.parent.name == format]))
+    parts = {n: bytearray(content(folder, n) or b"") for n in ("key", "value")}
+    for _ in range(data.draw(st.integers(1, 4))):
+        part = parts[data.draw(st.sampled_from([n for n in parts if parts[n]] or ["value"]))]
+        at = data.draw(st.integers(0, max(len(part) - 1, 0)))
+        if part and data.draw(st.booleans()):
+            part[at] ^= 1 << data.draw(st.integers(0, 7))
+        else:
+            part[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    for name in (format, "auto"):
+        read(DECODERS[name], bytes(parts["key"]) or None, bytes(parts["value"]), "a.b.c")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_any_json_in_the_members_of_a_format(name: str) -> None:
+    @settings(max_examples=ATTACKS[name].examples, deadline=None)
+    @given(ATTACKS[name].attempts)
+    def survives(attempt: Attempt) -> None:
+        read(decoder(attempt.spec, **dict(attempt.options)), attempt.key, attempt.value, None)
+
+    survives()
+
+
+def test_every_format_is_attacked() -> None:
+    assert set(MODULES) == {name.partition(" ")[0] for name in ATTACKS}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@settings(max_examples=200, deadline=None)
+@given(value=MIXED)
+def test_members_of_all_formats_in_one_message(name: str, value: bytes) -> None:
+    read(DECODERS[name], None, value, "a.b.c")
 
 
 def seeds(format: str) -> list[tuple[bytes | None, Any, dict[str, Any]]]:
@@ -77,13 +138,6 @@ def copied(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def read(decode: Any, key: bytes | None, value: bytes | None, topic: Any) -> list[Event]:
-    found = decode_message(decode, key, value, topic, MAX_MESSAGE_BYTES)
-    assert found
-    assert INTERNAL_ERROR not in {event.error[0] for event in found if event.error}
-    return found
-
-
 TYPES = [
     "tinyint(1)", "int", "bigint unsigned", "decimal(12,2)", "float", "double", "bit(9)", "year",
     "date", "time(3)", "datetime(6)", "timestamp(3)", "char(3)", "text", "binary(4)", "blob",
@@ -115,16 +169,18 @@ def test_broken_messages_are_read_and_written_without_a_defect(format: str) -> N
     auto, decoders = decoder("auto"), {}
     for number in range(ROUNDS):
         random = Random(f"{format}-{number}")
-        key, message, settings = random.choice(given)
+        key, message, options_of = random.choice(given)
         value = json.dumps(broken(random, message, random.choice(given)[1])).encode()
-        told = json.dumps(settings, sort_keys=True)
-        if told not in decoders:
-            decoders[told] = decoder(settings.get("format", format), **settings.get("options", {}))
+        case = json.dumps(options_of, sort_keys=True)
+        if case not in decoders:
+            decoders[case] = decoder(
+                options_of.get("format", format), **options_of.get("options", {})
+            )
         read(auto, key, value, "a.b.c")
-        events = read(decoders[told], key, value, settings.get("topic"))
+        events = read(decoders[case], key, value, options_of.get("topic"))
         if sql := schema_for(random, events):
-            options = {**settings.get("options", {}), "schema": sql}
-            events += read(decoder(settings.get("format", format), **options), key, value, None)
+            options = {**options_of.get("options", {}), "schema": sql}
+            events += read(decoder(options_of.get("format", format), **options), key, value, None)
         for event in events:
             spec, encoder, decode = random.choice(encoders)
             if sql and random.random() < 0.2:

@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paths import CASES
 
-from headgate.cli.event_lines import as_dict
 from headgate.codec.decoder import decode_message, decoder
 from headgate.core.errors import DecodeError, UsageError
-from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats._connect.columns import (
     base64_decimal,
@@ -44,130 +42,10 @@ SOURCE = {"connector": "mysql", "name": "s", "db": "d", "table": "t", "ts_ms": 1
 decode = decoder("debezium")
 decode_smt = decoder("debezium-smt")
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
-documents = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
 
 def message(**members: Any) -> bytes:
     envelope = {"before": None, "after": {"id": 1}, "source": SOURCE, "op": "c", "ts_ms": 1}
     return json.dumps(envelope | members).encode()
-
-
-def assert_only_events(function: Any, key: bytes | None, value: bytes) -> None:
-    """Events that can be printed, or a DecodeError: nothing else may leave a codec."""
-    try:
-        events = function(key, value, None)
-    except DecodeError:
-        return
-    assert events
-    assert all(isinstance(e, Event) and as_dict(e) for e in events)
-    texts = [v for e in events for image in (e.before, e.after) for v in (image or {}).values()]
-    assert all(text is None or isinstance(text, str) for text in texts)
-
-
-@pytest.mark.parametrize("case", ["values-propagated", "v2.7-update", "schema-change-create"])
-def test_a_message_cut_anywhere_is_refused(case: str) -> None:
-    value = (OWN_CASES / case / "value.json").read_bytes().rstrip(b"\n")
-    assert decode(None, value, None)[0].kind != "invalid"
-    for size in range(len(value)):
-        with pytest.raises(DecodeError):
-            decode(None, value[:size], None)
-
-
-@given(
-    st.fixed_dictionaries(
-        {"op": st.sampled_from(["c", "u", "d", "r", "t", "m", "HEARTBEAT", 1, None])},
-        optional={
-            "before": documents,
-            "after": documents,
-            "source": documents
-            | st.fixed_dictionaries({}, optional=dict.fromkeys(SOURCE, scalars)),
-            "transaction": documents,
-            "ts_ms": scalars,
-            "ts_us": scalars,
-            "ts_ns": scalars,
-        },
-    ),
-    st.none() | st.binary(max_size=20),
-    st.booleans(),
-)
-def test_any_envelope_gives_events_or_a_decode_error(
-    envelope: dict[str, Any], key: bytes | None, wrapped: bool
-) -> None:
-    value = json.dumps({"payload": envelope} if wrapped else envelope).encode()
-
-    assert_only_events(decode, key, value)
-    assert_only_events(decode_smt, key, value)
-
-
-@given(st.dictionaries(st.sampled_from(["id", "__deleted", "__op", "__ts_ms", "__x"]), documents))
-def test_any_flat_row_gives_events_or_a_decode_error(row: dict[str, Any]) -> None:
-    assert_only_events(decode_smt, None, json.dumps(row).encode())
-
-
-@given(
-    st.sampled_from(
-        [
-            "org.apache.kafka.connect.data.Decimal",
-            "io.debezium.time.Date",
-            "io.debezium.time.MicroTime",
-            "io.debezium.time.NanoTimestamp",
-            "io.debezium.time.ZonedTimestamp",
-            "io.debezium.data.Bits",
-            "io.debezium.data.VariableScaleDecimal",
-            None,
-        ]
-    ),
-    st.sampled_from(["bytes", "string", "int64", "struct", "STRUCT", ""]),
-    documents,
-    st.booleans(),
-)
-def test_any_value_under_any_schema_gives_events_or_a_decode_error(
-    name: str | None, type_: str, value: Any, oms: bool
-) -> None:
-    column = {"type": type_, "name": name, "field": "a", "parameters": {"scale": "2"}}
-    after = {"type": "struct", "field": "after", "fields": [column]}
-    schema = {"type": "struct", "fields": [after, {"type": "string", "field": "op"}]}
-    source = SOURCE | {"name": "OMS" if oms else "s"}
-    payload = {"op": "c", "after": {"a": value}, "source": source}
-
-    assert_only_events(decode, None, json.dumps({"schema": schema, "payload": payload}).encode())
-
-
-@given(
-    st.sampled_from(
-        [
-            "DECIMAL(9,2)",
-            "BIGINT UNSIGNED",
-            "BIT(8)",
-            "BLOB",
-            "DATE",
-            "TIME(3)",
-            "DATETIME(6)",
-            "TIMESTAMP(3)",
-            "JSON",
-        ]
-    ),
-    documents,
-    st.booleans(),
-)
-def test_any_value_under_any_told_type_gives_events_or_a_decode_error(
-    type_: str, value: Any, oms: bool
-) -> None:
-    source = SOURCE | {"name": "OMS" if oms else "s"}
-    sent = message(after={"a": value}, source=source)
-
-    assert_only_events(decoder("debezium", columns=f"a {type_}"), None, sent)
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_give_events_or_a_decode_error(value: bytes) -> None:
-    assert_only_events(decode, value, value)
-    assert_only_events(decode_smt, value, value)
 
 
 @given(st.integers(-(10**65), 10**65), st.integers(0, 30))

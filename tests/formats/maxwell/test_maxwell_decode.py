@@ -7,17 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from paths import CASES
 
 from headgate.codec.decoder import decoder
 from headgate.core.errors import DecodeError, UsageError
 from headgate.core.event import Event
-from headgate.core.json import Number
-from headgate.formats.maxwell import decode as maxwell
 
-OWN_CASES = CASES / "maxwell"
 ENVELOPE: dict[str, Any] = {
     "database": "shop",
     "table": "t",
@@ -42,76 +38,6 @@ def code_of(message: dict[str, Any] | bytes, **options: Any) -> str:
     with pytest.raises(DecodeError) as caught:
         decode(message, **options)
     return caught.value.code
-
-
-def assert_sound(event: Event) -> None:
-    """What Arrow needs of an event: text in maps, numbers that fit."""
-    for image in (event.before, event.after, event.position, event.extra):
-        for name, value in (image or {}).items():
-            assert type(name) is str
-            assert value is None or type(value) in (str, Number)
-    assert event.key is None or all(type(name) is str for name in event.key)
-    for number in (event.event_time, event.emit_time):
-        assert number is None or -(2**63) <= number < 2**63
-
-
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8)
-    | st.sampled_from(["1234", "²", "1e5", "2020-01-01 00:00:00", "Bf8="])
-)
-JSON = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-ROW = st.none() | st.dictionaries(st.sampled_from([*"abcde", "id"]), JSON, max_size=4)
-
-
-@settings(max_examples=400, deadline=None)
-@given(
-    members=st.dictionaries(st.sampled_from([*sorted(maxwell.MEMBERS), "mine"]), JSON, max_size=3),
-    rows=st.fixed_dictionaries({}, optional={"data": ROW, "old": ROW, "def": JSON}),
-    type_=st.sampled_from([*maxwell.TYPES, "x"]),
-    dialect=st.sampled_from(["", ":maxwell", ":oms"]),
-    columns=st.sampled_from([None, COLUMNS]),
-    key=st.none() | JSON | st.binary(max_size=5),
-)
-def test_any_json_in_the_frame_gives_an_event_or_a_decode_error(
-    members: dict[str, Any],
-    rows: dict[str, Any],
-    type_: str,
-    dialect: str,
-    columns: str | None,
-    key: Any,
-) -> None:
-    message = {**ENVELOPE, "type": type_, **members, **rows}
-    kafka_key = key if key is None or isinstance(key, bytes) else json.dumps(key).encode()
-    try:
-        event = decode(
-            message, f"maxwell{dialect}", kafka_key, columns=columns, timezone="Asia/Shanghai"
-        )
-    except DecodeError:
-        return
-    assert_sound(event)
-
-
-@pytest.mark.parametrize(
-    "case", ["insert-every-member", "json-update", "ddl-table-create", "oms-doc-update"]
-)
-def test_a_message_cut_anywhere_is_an_error(case: str) -> None:
-    value = (OWN_CASES / case / "value.json").read_bytes().strip()
-    decode_one = decoder("maxwell")
-
-    for end in range(len(value)):
-        with pytest.raises(DecodeError) as caught:
-            decode_one(None, value[:end], None)
-        assert caught.value.code in ("malformed-json", "empty-value", "invalid-utf8")
 
 
 @given(micros=st.integers(0, 4_102_444_800_000_000), digits=st.integers(1, 6))

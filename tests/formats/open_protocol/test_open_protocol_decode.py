@@ -7,7 +7,6 @@ import time
 import unicodedata
 from base64 import b64encode
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -344,48 +343,6 @@ class TestNoValue:
 
         assert [e.position for e in events] == [{"row": "0"}, {"row": "1"}]
         assert {"watermark"} == {e.kind for e in events}
-
-
-class TestAnyBytes:
-    @given(st.none() | st.binary(max_size=64), st.none() | st.binary(max_size=64))
-    def test_bytes(self, any_key: bytes | None, any_value: bytes | None) -> None:
-        survives(any_key, any_value)
-
-    @given(st.lists(st.binary(max_size=40), max_size=4), st.lists(st.binary(max_size=40)))
-    def test_framed_bytes(self, keys: list[bytes], bodies: list[bytes]) -> None:
-        survives(key(*keys), b"".join(map(frame, bodies)))
-
-    scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
-    anything = st.recursive(
-        scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
-    )
-    columns = st.dictionaries(
-        st.sampled_from("thfvabc"),
-        anything
-        | st.fixed_dictionaries(
-            {"t": st.sampled_from([3, 5, 7, 15, 252, 254]), "v": scalars},
-            optional={"f": st.integers(0, 255), "h": st.booleans()},
-        ),
-    )
-
-    @given(st.dictionaries(st.sampled_from("upd"), columns | anything))
-    def test_rows_of_any_shape(self, row: dict[str, Any]) -> None:
-        survives(key(ROW_KEY), frame(json.dumps(row).encode("utf-8", "replace")))
-
-    @given(
-        st.sampled_from(sorted(p.parent.name for p in OWN_CASES.glob("*/value.bin"))),
-        st.data(),
-    )
-    def test_flipped_bits_of_golden_messages(self, case: str, data: st.DataObject) -> None:
-        parts = [bytearray((OWN_CASES / case / f"{n}.bin").read_bytes()) for n in ("key", "value")]
-        part = data.draw(st.sampled_from([p for p in parts if p]))
-        part[data.draw(st.integers(0, len(part) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-        survives(*map(bytes, parts))
-
-
-def survives(any_key: bytes | None, any_value: bytes | None) -> None:
-    with suppress(DecodeError):
-        assert decode(any_key, any_value, None)
 
 
 class TestGoUnquote:
