@@ -10,6 +10,7 @@ import click
 
 from headgate import __version__
 from headgate.cli.check import check
+from headgate.cli.connectors import connectors
 from headgate.cli.convert import convert
 from headgate.cli.dead_letters import dead_letters
 from headgate.cli.decode import decode
@@ -33,7 +34,7 @@ def cli() -> None:
     """Change data capture for Apache Spark: decode every CDC dialect exactly, write any of them."""
 
 
-for command in (formats, detect, decode, convert, run, check, status, dead_letters):
+for command in (formats, connectors, detect, decode, convert, run, check, status, dead_letters):
     cli.add_command(command)
 
 

@@ -39,26 +39,42 @@ MECHANISMS = {
 class KafkaOptions:
     """Parameters of any Kafka URI, named as TiCDC names them."""
 
-    kafka_client_id: str | None = option(None, "name of the client", private=True)
-    sasl_user: str | None = option(None, "user; or USER:PASSWORD@ in the URI", private=True)
+    kafka_client_id: str | None = option(None, "`client.id`", private=True)
+    sasl_user: str | None = option(
+        None, "user of SASL; `kafka://USER:PASSWORD@…` is the same", private=True
+    )
     sasl_password: str | None = option(None, "password of the user", private=True)
     sasl_mechanism: str | None = option(
-        None, "how the user logs in; plain by default", tuple(MECHANISMS), read=str, private=True
+        None,
+        "how the user logs in, plain if it is not set; for others set `kafka.sasl.…`",
+        tuple(MECHANISMS),
+        read=str,
+        private=True,
     )
     enable_tls: bool | None = option(
-        None, "use TLS; default: if ca, cert or key is set", read=truth, private=True
+        None,
+        "whether to use TLS; if it is not set: where there is a ca, cert or key",
+        read=truth,
+        private=True,
     )
-    ca: str | None = option(None, "file of the certificate authority, PEM", private=True)
-    cert: str | None = option(None, "file of the client's certificate, PEM", private=True)
-    key: str | None = option(None, "file of the client's key, PEM in PKCS#8", private=True)
+    ca: str | None = option(
+        None,
+        "PEM file of the certificate authority, read at start: workers need not have it",
+        private=True,
+    )
+    cert: str | None = option(None, "PEM file of the client's certificate", private=True)
+    key: str | None = option(None, "PEM file of the client's key, in PKCS#8", private=True)
     insecure_skip_verify: bool = option(
-        False, "do not compare the certificate with the broker's name", read=truth, private=True
+        False,
+        "do not check the host's name; the certificate is still checked, so give its ca",
+        read=truth,
+        private=True,
     )
     dial_timeout: float | None = option(
-        None, "longest time to connect, such as 10s", read=duration, private=True
+        None, "`socket.connection.setup.timeout.ms`, such as 10s", read=duration, private=True
     )
     read_timeout: float | None = option(
-        None, "longest time to wait for an answer, such as 10s", read=duration, private=True
+        None, "`request.timeout.ms`, such as 10s", read=duration, private=True
     )
     write_timeout: str | None = option(
         None, "ignored; the client has no such setting", private=True

@@ -33,7 +33,7 @@ class StdinOptions:
     """Parameters of standard input."""
 
     starting: str = option(
-        "earliest", "where the first start begins", ("earliest",), read=_beginning
+        "earliest", "where the first start begins: at the beginning", read=_beginning
     )
 
 

@@ -52,15 +52,22 @@ class KafkaSinkOptions(KafkaOptions):
     """Parameters of a Kafka sink; TiCDC's names and defaults."""
 
     required_acks: str | None = option(
-        None, "acknowledgements that a message waits for", ("-1", "0", "1"), read=_acks
+        None, "`acks`; with 0 or 1 a broker's failure loses messages", ("-1", "0", "1"), read=_acks
     )
     compression: str | None = option(
-        None, "compression of Kafka's batches", COMPRESSIONS, read=_compression
+        None,
+        "`compression.type` of batches; of values: large-message-handle-compression",
+        COMPRESSIONS,
+        read=_compression,
     )
-    max_message_bytes: int | None = option(None, "largest request, such as 10MB", read=size)
-    auto_create_topic: bool = option(True, "create topics that do not exist", read=truth)
+    max_message_bytes: int | None = option(
+        None,
+        "`max.request.size`, such as 10MB, and the option of formats that join rows",
+        read=size,
+    )
+    auto_create_topic: bool = option(True, "whether missing topics are created", read=truth)
     replication_factor: int = option(
-        1, "replicas of a topic that is created", read=lambda text: whole_number(text, 1, 32767)
+        1, "replicas of topics that are created", read=lambda text: whole_number(text, 1, 32767)
     )
 
 

@@ -29,7 +29,7 @@ class FileSourceOptions:
     """Parameters of a file source."""
 
     starting: str = option(
-        "earliest", "where the first start begins", ("earliest",), read=_beginning
+        "earliest", "where the first start begins: at the beginning", read=_beginning
     )
 
 

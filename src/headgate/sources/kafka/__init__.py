@@ -56,10 +56,13 @@ def _starting(text: str) -> str:
 class KafkaSourceOptions(KafkaOptions):
     """Parameters of a Kafka source."""
 
-    topics: str | None = option(None, "topics, if not in the path; * and ? make a pattern")
+    topics: str | None = option(
+        None, "topics, separated by commas, if they are not in the path; `*` and `?` make a pattern"
+    )
     starting: str = option(
         "earliest",
-        "where the first start begins: earliest, latest, a time, or JSON of offsets",
+        "where the first start begins: earliest, latest, a time (2024-05-01T08:00:00Z; UTC if it "
+        "has no zone), or Kafka's JSON of offsets",
         read=_starting,
     )
     compression: str | None = option(
