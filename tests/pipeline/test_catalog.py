@@ -124,7 +124,7 @@ def test_more_tables_than_are_kept_stop_the_job(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learnt_tables, "MAX_LEARNT_BYTES", 2_000)
-    monkeypatch.setattr(catalog, "_kept", {})
+    monkeypatch.setattr(catalog, "_cache", {})
     many = [ddl(f"CREATE TABLE t{n} (id INT)", table=f"t{n}") for n in range(20)]
 
     with pytest.raises(CatalogTooLarge, match="a new checkpoint and a schema file"):

@@ -18,7 +18,7 @@ from headgate.schema.known_tables import KnownTables
 MYSQL, TICDC = VECTORS / "mysql80", VECTORS / "ticdc"
 TRUTHS = (MYSQL / "truth.jsonl.xz", TICDC / "classic.truth.jsonl.xz", TICDC / "new.truth.jsonl.xz")
 NOT_TOLD = {"create table live.d5 as select id, aa from live.d3"}
-"""Statements that do not tell the table's columns."""
+"""Statements that do not define the table's columns."""
 
 
 def ddl_of(truth: Any) -> list[dict[str, Any]]:

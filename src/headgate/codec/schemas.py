@@ -46,8 +46,8 @@ _Content = tuple[Known, tuple[str, ...], "tuple[tuple[str, ColumnType], ...] | N
 
 def _worked_out(content: _Content) -> tuple[Types | None, tuple[tuple[str, Convert], ...]]:
     """An event's types and the columns whose numbers become labels."""
-    known, names, told = content
-    own, schema, there = dict(told or ()), known.table.types, set(names)
+    known, names, types_of_event = content
+    own, schema, there = dict(types_of_event or ()), known.table.types, set(names)
     types = {
         name: _merged(schema.get(name), own.get(name))
         for name in dict.fromkeys((*schema, *names, *own))
@@ -163,15 +163,19 @@ class Schemas(KnownTables):
         types, labels = self._contents[content]
         labels = labels if is_numbered(event) else ()
         labelled = {name for name, _ in labels}
-        told = {n: t.mysql for n, t in (own or {}).items()}
+        own_mysql = {n: t.mysql for n, t in (own or {}).items()}
         there = set(names) - labelled
         schema = {n: c.mysql for n, c in known.table.columns.items() if n in there}
-        if any(parse_type(mysql).family == "binary" for mysql in told.values()):
+        if any(parse_type(mysql).family == "binary" for mysql in own_mysql.values()):
             how = how._replace(producer=how.producer._replace(binary=True))
-        found = [(n, self._readers.column(how, n, told.get(n), t)) for n, t in schema.items()]
-        columns = (*labels, *((name, convert) for name, convert in found if convert is not None))
+        converts = [
+            (n, self._readers.column(how, n, own_mysql.get(n), t)) for n, t in schema.items()
+        ]
+        columns = (*labels, *((n, convert) for n, convert in converts if convert is not None))
         hinted = {name for hint in how.hints if hint for name in name_list(hint)}
-        read = frozenset(name for name, _ in columns if told.get(name) is None and name in hinted)
+        read = frozenset(
+            name for name, _ in columns if own_mysql.get(name) is None and name in hinted
+        )
         plan = _Plan(own, types, columns, read, without_hints(hints_of(event.extra), read) or {})
         size = weight((content, key[-1]))
         if size <= CACHED_KEY_BYTES:
@@ -187,9 +191,9 @@ def _without(plan: _Plan, own: Types | None, wrong: list[str]) -> Types | None:
     """The types without those of some columns, of which only the message's own word is left."""
     types = dict(plan.types or {})
     for name in wrong:
-        told = (own or {}).get(name)
-        if told is None:
+        type_of_event = (own or {}).get(name)
+        if type_of_event is None:
             del types[name]
         else:
-            types[name] = told
+            types[name] = type_of_event
     return types or None

@@ -1,7 +1,7 @@
-"""The tables that DDL told a job, and which DDL that was: a file, named by its content.
+"""A job's catalog: tables as DDL left them, and which DDL that was; a file named by its content.
 
-A batch without DDL writes none and, in a process that has read it before, reads none: what it costs
-to know tables does not grow with the statements that told them.
+A batch without DDL writes none and, in a process that has read it before, reads none: the cost does
+not grow with the number of statements.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from headgate.spark.storage import Storage
 FOLDER = "catalog"
 MOST_APPLIED = 100_000
 """So many statements, the newest, are recognised when they come again."""
-MOST_HELD = 4
-"""Most catalogs, schema files and their like that a process holds."""
+MAX_CACHED = 4
+"""Most catalogs and schema files that a process keeps in memory."""
 T = TypeVar("T")
 
 
-class MetDdl(Protocol):
-    """DDL that a pass met."""
+class ProcessedDdl(Protocol):
+    """DDL that a pass has processed."""
 
     @property
     def id(self) -> str:
@@ -45,41 +45,41 @@ class MetDdl(Protocol):
 
 
 class CatalogTooLarge(HeadgateError):
-    """DDL told more tables than a job keeps."""
+    """DDL defines more tables than a job keeps."""
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """What DDL told a job so far."""
+    """The tables that DDL has changed so far, and that DDL."""
 
     tables: list[LearntTable] = []
     met: dict[str, bool] = {}
-    """The DDL that was met, by its id, oldest first. False: it became a dead letter, so its tables
-    are as it made them, and it is not written yet."""
+    """The DDL that was processed, by its id, oldest first. False: it became a dead letter, so its
+    tables are as it made them, and it is not written yet."""
 
     def is_repeat(self, id: str) -> bool:
-        """Whether DDL was met and written before."""
+        """Whether DDL was processed and written before."""
         return self.met.get(id, False)
 
 
 def read_catalog(storage: Storage, name: str | None) -> Catalog:
-    """What the file of that name holds; nothing without one."""
+    """The catalog in the file of that name; an empty one without a name."""
 
     def read() -> Catalog:
-        found = read_state(storage, f"{FOLDER}/{name}", Catalog)
-        if found is None:
+        catalog = read_state(storage, f"{FOLDER}/{name}", Catalog)
+        if catalog is None:
             raise damaged(storage, f"{FOLDER}/{name}")
-        return found
+        return catalog
 
-    return Catalog() if name is None else _held(("catalog", storage.uri, name), read)
+    return Catalog() if name is None else _cached(("catalog", storage.uri, name), read)
 
 
 def known_tables(storage: Storage, name: str | None, source: Source) -> Schemas:
-    """The tables of a job's schema file, as DDL has changed them since; who learns takes a copy."""
+    """The tables of a job's schema file, as DDL has changed them; to learn, take a copy."""
     file = file_tables(source)
     if name is None:
         return file
-    told = ("tables", storage.uri, name, id(file))
-    return _held(told, lambda: file.with_learnt(read_catalog(storage, name).tables))
+    key = ("tables", storage.uri, name, id(file))
+    return _cached(key, lambda: file.with_learnt(read_catalog(storage, name).tables))
 
 
 def decoder_options(source: Source) -> dict[str, Any]:
@@ -88,9 +88,9 @@ def decoder_options(source: Source) -> dict[str, Any]:
 
 
 def catalog_after(
-    storage: Storage, name: str | None, source: Source, ddl: Sequence[MetDdl]
+    storage: Storage, name: str | None, source: Source, ddl: Sequence[ProcessedDdl]
 ) -> str | None:
-    """Write what is known after more DDL, and tell the file's name; the same one without any."""
+    """Write the catalog after more DDL and return its file's name; without DDL, the old name."""
     if not ddl:
         return name
     before, tables = read_catalog(storage, name), known_tables(storage, name, source).copy()
@@ -101,7 +101,7 @@ def catalog_after(
         met[each.id] = not each.rejected
     if tables.pushed_out:
         raise CatalogTooLarge(
-            f"DDL told of more than {MAX_LEARNT_BYTES >> 20} MiB of tables, more than a job keeps; "
+            f"DDL defines more than {MAX_LEARNT_BYTES >> 20} MiB of tables, more than a job keeps; "
             "give the job a source of fewer tables, or a new checkpoint and a schema file"
         )
     newest = dict(list(met.items())[-MOST_APPLIED:])
@@ -117,17 +117,17 @@ def file_tables(source: Source) -> Schemas:
     """The tables of a job's schema file; not to be changed."""
     options = decoder_options(source)
     schema = source.options.get("schema")
-    told = ("file", schema, repr(sorted(options.items())))
-    return _held(told, lambda: Schemas(schema, options))
+    key = ("file", schema, repr(sorted(options.items())))
+    return _cached(key, lambda: Schemas(schema, options))
 
 
-_kept: dict[Hashable, Any] = {}
+_cache: dict[Hashable, Any] = {}
 
 
-def _held(told: Hashable, make: Callable[[], T]) -> T:
-    """What this process made before, or makes now; what was used last is held."""
-    found: T = _kept.pop(told) if told in _kept else make()
-    while len(_kept) >= MOST_HELD:
-        del _kept[next(iter(_kept))]
-    _kept[told] = found
-    return found
+def _cached(key: Hashable, make: Callable[[], T]) -> T:
+    """What this process made before, or makes now; the least recently used are dropped."""
+    value: T = _cache.pop(key) if key in _cache else make()
+    while len(_cache) >= MAX_CACHED:
+        del _cache[next(iter(_cache))]
+    _cache[key] = value
+    return value

@@ -33,7 +33,7 @@ Name = tuple[str | None, str]
 
 
 class Absent(Enum):
-    """Why a table is not known although something else would tell of it."""
+    """Why a table is not known, although a file or an earlier statement defines it."""
 
     DROPPED = 1
     FORGOTTEN = 2
@@ -49,12 +49,12 @@ class Known:
 
     @cached_property
     def table(self) -> Table:
-        """The finished table; many statements may come before it is asked for."""
+        """The finished table; made on first use, as many statements may come before it."""
         return self.definition.table()
 
 
 class Catalog:
-    """The tables that a file and the statements so far tell."""
+    """The tables that a file and the statements so far define."""
 
     def __init__(self) -> None:
         self.tables: dict[str, dict[str | None, Known | Absent]] = {}
@@ -65,7 +65,7 @@ class Catalog:
         """How many tables had to make room."""
 
     def end_file(self, most: int) -> None:
-        """From now on events tell the tables, in at most so many bytes."""
+        """From now on events define tables, in at most so many bytes."""
         self.from_file, self._most = False, self._bytes + most
 
     def spend(self, steps: int) -> None:
@@ -92,17 +92,17 @@ class Catalog:
         One in a schema is known by all its names, as `schema.table`, or by its bare name.
         """
         if schema is not None and table is not None:
-            found = self.tables.get(f"{schema}.{table}", {}).get(database)
-            found = found or self.entry((schema, table))
-            return found if isinstance(found, Known) else None
+            entry = self.tables.get(f"{schema}.{table}", {}).get(database)
+            entry = entry or self.entry((schema, table))
+            return entry if isinstance(entry, Known) else None
         homes = self.tables.get(table)  # type: ignore[arg-type]  # None is no table's name
         if homes is None:
             return None
-        found = homes.get(database) or homes.get(None)
-        if found is None and database is None:
-            there = [entry for entry in homes.values() if entry.__class__ is Known]
-            found = there[0] if len(there) == 1 else None
-        return found if isinstance(found, Known) else None
+        entry = homes.get(database) or homes.get(None)
+        if entry is None and database is None:
+            there = [known for known in homes.values() if known.__class__ is Known]
+            entry = there[0] if len(there) == 1 else None
+        return entry if isinstance(entry, Known) else None
 
     def must_find(self, name: Name) -> Known:
         """A table that a statement needs."""
@@ -252,7 +252,7 @@ _APPLY: dict[type, Callable[[Catalog, Any], None]] = {
 
 
 def _weight(name: Name, entry: Known | Absent | None) -> int:
-    """About how many bytes are held of a table."""
+    """About how many bytes a table takes."""
     if entry is None:
         return 0
     return weight(name) + (entry.bytes if isinstance(entry, Known) else 0)

@@ -59,7 +59,7 @@ class CreateTable(_Change, frozen=True):
 
     table: TableId
     definition: TableDefinition | None = None
-    """None: the columns are those of `like`, or the statement does not tell them."""
+    """None: the columns are those of `like`, or unknown."""
     like: TableId | None = None
     if_not_exists: bool = False
     or_replace: bool = False
@@ -82,13 +82,13 @@ class RenameTable(_Change, frozen=True):
 
 
 class TruncateTable(_Change, frozen=True):
-    """TRUNCATE TABLE: all rows are gone, which no row event tells."""
+    """TRUNCATE TABLE: all rows are gone, without a row event."""
 
     table: TableId
 
 
 class AddColumn(_Change, frozen=True):
-    """ADD COLUMN. Rows that are there get its default, which no row event tells."""
+    """ADD COLUMN. Existing rows get its default, without a row event."""
 
     table: TableId
     column: ColumnDefinition

@@ -25,6 +25,7 @@ _WHOLE = {
     "LONG VARCHAR": ("mediumtext", []),
     "LONG": ("mediumtext", []),
 }
+_WHOLE_STARTS = frozenset(words.split()[0] for words in _WHOLE)
 _DEFAULT_PARAMETERS = {"char": ["1"], "binary": ["1"], "bit": ["1"], "decimal": ["10", "0"]}
 _NEED_PARAMETERS = ("varchar", "varbinary", "enum", "set")
 _FRACTIONS = ("time", "datetime", "timestamp")
@@ -36,9 +37,10 @@ AS_BINARY = {"char": "binary", "varchar": "varbinary"} | {
 
 def read_type(cursor: Cursor) -> tuple[str, list[str]]:
     """Read a type: its MySQL name and its parameters."""
-    for words, found in _WHOLE.items():
-        if cursor.take(*words.split()):
-            return found
+    if cursor.word() in _WHOLE_STARTS:
+        for words, stored in _WHOLE.items():
+            if cursor.take(*words.split()):
+                return stored
     cursor.take("NATIONAL")
     place, written = cursor.place, cursor.name("a type").lower()
     base = _SYNONYMS.get(written, written)
@@ -56,18 +58,18 @@ def read_type(cursor: Cursor) -> tuple[str, list[str]]:
 
 def _parameters(cursor: Cursor, base: str) -> list[str]:
     """The numbers or labels in a type's parentheses."""
-    found: list[str] = []
+    parameters: list[str] = []
     labelled = base in ("enum", "set")
     for part in cursor.parens("the type's length").parts(MAX_LABELS):
         text, word = part.text(), part.word()
         if part.end - part.at == 1 and labelled and not word:
             label = text.rstrip(" ").replace("\\", "\\\\").replace("'", "''")
-            found.append(f"'{label}'")
+            parameters.append(f"'{label}'")
         elif part.end - part.at == 1 and not labelled and word.isascii() and word.isdigit():
-            found.append(word)
+            parameters.append(word)
         else:
             raise part.error(f"{base} has something other than its length or labels in ( )")
-    return found
+    return parameters
 
 
 def _as_stored(base: str, parameters: list[str]) -> tuple[str, list[str]]:

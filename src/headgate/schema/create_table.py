@@ -107,7 +107,7 @@ def has_binary_charset(options: Cursor) -> bool:
     """Whether table options name `binary` as character set; a SELECT among them is refused."""
     words = [word for word in options.outline() if word != "="]
     if {"AS", "SELECT"} & set(words):
-        raise options.error("CREATE TABLE … SELECT does not tell the columns; write them out")
+        raise options.error("CREATE TABLE … SELECT does not define the columns; write them out")
     if ")" in words:
         raise options.error("a parenthesis is closed that was not opened")
     pairs = zip(["", *words], words)

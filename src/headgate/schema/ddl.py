@@ -74,19 +74,19 @@ def changes(sql: str, database: str | None = None) -> list[SchemaChange]:
     >>> changes("ALTER TABLE t ADD n NUMBER(5)")[0].reason
     "unknown column type 'number'; did you mean 'numeric'? known: ...
     """
-    found: list[SchemaChange] = []
+    result: list[SchemaChange] = []
     for reading in read_statements(sql, database):
-        found += reading.changes
+        result += reading.changes
         if reading.statement.is_routine:
             break
-    return found
+    return result
 
 
 def event_changes(event: Event) -> list[SchemaChange]:
     """The changes that a DDL event makes, in order.
 
-    Databases that have schemas do not speak MySQL: of their DDL, the event's operation tells that a
-    table is created, dropped or truncated, and an alteration is Unknown.
+    Databases that have schemas do not speak MySQL: the event's operation says whether a table
+    is created, dropped or truncated, and an alteration is Unknown.
 
     >>> event_changes(Event("ddl", "alter", "d", "t", ddl="ALTER TABLE t DROP n"))
     [DropColumn(table=TableId(database='d', table='t'), name='n', if_exists=False)]
@@ -96,8 +96,8 @@ def event_changes(event: Event) -> list[SchemaChange]:
     if event.kind != "ddl":
         return []
     sql = event.ddl or ""
-    if event.schema is None and (found := changes(sql, event.database)):
-        return found
+    if event.schema is None and (result := changes(sql, event.database)):
+        return result
     if event.schema is None and sql.strip() and event.op != "truncate":
         return []
     reason = "the statement is not MySQL's" if sql.strip() else "there is no statement"
@@ -130,10 +130,10 @@ def read_statements(sql: str, database: str | None, limited: bool = True) -> Ite
 def _read(statement: Statement, database: str | None) -> Reading:
     reader = _Reader(statement, database)
     try:
-        found = reader.read()
+        result = reader.read()
     except Unreadable as error:
-        found = [Unknown(tuple(reader.tables), error.reason, error.at or 0)]
-    return Reading(statement, found, reader.tables, reader.if_exists)
+        result = [Unknown(tuple(reader.tables), error.reason, error.at or 0)]
+    return Reading(statement, result, reader.tables, reader.if_exists)
 
 
 class _Reader:
@@ -181,7 +181,7 @@ class _Reader:
             if body.take("LIKE"):
                 like = self.table(body)
             elif body is cursor or body.word() in ("SELECT", "WITH", "("):
-                raise Unreadable("the statement does not tell the table's columns", place)
+                raise Unreadable("the statement does not define the table's columns", place)
             else:
                 definition = read_definition(body, cursor, self.sql)
         except Unreadable as error:
@@ -191,25 +191,25 @@ class _Reader:
     def alter_table(self, cursor: Cursor) -> list[SchemaChange]:
         self.if_exists = cursor.take("IF", "EXISTS")
         table, to = self.table(cursor), None
-        found: list[SchemaChange] = []
+        result: list[SchemaChange] = []
         for action in actions(cursor):
             if action.kind == "RENAME TABLE":
                 action.cursor.take_any("TO", "AS", "=")
                 to = self.table(action.cursor)
             else:
-                found += read_action(table, action, self.sql)
+                result += read_action(table, action, self.sql)
         # MySQL renames last: the other parts are of the table under its old name.
-        return found if to is None else [*found, RenameTable(table, to)]
+        return result if to is None else [*result, RenameTable(table, to)]
 
     def rename_table(self, cursor: Cursor) -> list[SchemaChange]:
         cursor.take("IF", "EXISTS")
-        found: list[SchemaChange] = []
+        result: list[SchemaChange] = []
         for part in cursor.parts():
             old = self.table(part)
             if not part.take("TO"):
                 raise part.error("expected TO")
-            found.append(RenameTable(old, self.table(part)))
-        return found
+            result.append(RenameTable(old, self.table(part)))
+        return result
 
     def drop_table(self, cursor: Cursor) -> list[SchemaChange]:
         if_exists = cursor.take("IF", "EXISTS")

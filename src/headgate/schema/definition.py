@@ -31,7 +31,7 @@ class TableDefinition:
     binary: bool = False
     """Whether text columns are binary unless they say otherwise."""
     ahead: bool = False
-    """From a file, which may hold already what an event only now tells."""
+    """From a file, which may be ahead of the events: a change may have been made in it already."""
     steps: int = 0
     """How many columns were gone over to make it."""
 
@@ -65,10 +65,10 @@ class TableDefinition:
 
     def get(self, name: str, at: int | None = None) -> str:
         """The same, of a column that must be there."""
-        found = self.find(name)
-        if found is None:
+        column = self.find(name)
+        if column is None:
             raise Unreadable(f"there is no column {shown(name)}", at)
-        return found
+        return column
 
     def set_key(self, names: tuple[str, ...]) -> None:
         """Make these columns the primary key, which takes NULL from them."""

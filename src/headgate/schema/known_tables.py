@@ -27,14 +27,14 @@ log = logging.getLogger("headgate")
 
 
 class LearntTable(msgspec.Struct, array_like=True):
-    """What DDL told of a table, to be kept; no definition: it was dropped, or is forgotten."""
+    """A table as DDL left it, for a job's state; no definition: it was dropped or forgotten."""
 
     database: str | None
     table: str
     definition: TableDefinition | None
     forgotten: bool = False
     over: str = ""
-    """A digest of what the schema file said of it: what another one says counts anew."""
+    """A digest of its definition in the schema file: if that differs, the file counts again."""
 
 
 class KnownTables:
@@ -75,7 +75,7 @@ class KnownTables:
         return other
 
     def learnt(self, file: Self) -> list[LearntTable]:
-        """What DDL told beyond a schema file, for `with_learnt`."""
+        """The tables that DDL changed since the schema file, for `with_learnt`."""
         return [
             LearntTable(
                 database,
@@ -90,7 +90,7 @@ class KnownTables:
         ]
 
     def with_learnt(self, tables: Iterable[LearntTable]) -> Self:
-        """The tables of a schema file and those that DDL told beyond it.
+        """The tables of a schema file, as DDL has changed them since.
 
         >>> file = KnownTables("CREATE TABLE t (id INT)")
         >>> known = file.copy()
@@ -158,10 +158,10 @@ class KnownTables:
         before = self.pushed_out
         try:
             self._follow(event, touched)
-        except Exception:  # whatever hostile text brings about, the answer is to forget
+        except Exception:  # hostile text can cause anything; the answer is to forget
             self._give_up(event, touched)
         if before == 0 < self.pushed_out:
-            log.warning("DDL told more than %d bytes of tables: the oldest of them are forgotten, "
+            log.warning("DDL defines more than %d bytes of tables: the oldest are forgotten, "
                         "and their rows are untyped", MAX_LEARNT_BYTES)  # fmt: skip
 
     def _read(self, sql: str) -> None:
@@ -204,7 +204,7 @@ class KnownTables:
             self._catalog.remove((event.schema, event.table), Absent.FORGOTTEN)
 
     def _give_up(self, event: Event, touched: list[TableId]) -> None:
-        """Forget what a statement named; a definition beside the statement tells the table anew."""
+        """Forget the tables that a statement names, unless its message defines them beside it."""
         if event.table is None and not touched:
             self._catalog.remove_database(event.database, Absent.FORGOTTEN)
         for name in dict.fromkeys(touched):
@@ -216,10 +216,10 @@ class KnownTables:
         name = TableId(event.database, event.table)
         self._catalog.remove(name, Absent.FORGOTTEN)
         types = event.types or {}
-        told = {n: Column(t.mysql) for n, t in types.items() if t.mysql is not None}
-        if told and len(told) == len(types) <= MAX_COLUMNS and event.op != "drop":
-            definition = TableDefinition(told)
-            definition.set_key(tuple(n for n in event.key or () if n in told))
+        columns = {n: Column(t.mysql) for n, t in types.items() if t.mysql is not None}
+        if columns and len(columns) == len(types) <= MAX_COLUMNS and event.op != "drop":
+            definition = TableDefinition(columns)
+            definition.set_key(tuple(n for n in event.key or () if n in columns))
             self._catalog.put(name, Known(definition))
 
     def _learn_definitions(self, event: Event) -> bool:

@@ -37,7 +37,7 @@ _OPS = {
 
 
 class Statement(NamedTuple):
-    """One statement, as far as its first words tell."""
+    """One statement, by its first words."""
 
     text: Words
     verb: str

@@ -67,9 +67,9 @@ def named_tables(statement: Statement) -> list[TableName]:
     read = _READERS.get((statement.verb, statement.object))
     if read is None or text.unclosed is not None:
         raise Unreadable("the tables of the statement are not known", text.unclosed)
-    found: list[list[Word]] = []
-    read(statement.cursor(), found)
-    return [_table_name(text.sql, words) for words in found]
+    names: list[list[Word]] = []
+    read(statement.cursor(), names)
+    return [_table_name(text.sql, words) for words in names]
 
 
 def _table_name(sql: str, words: list[Word]) -> TableName:
@@ -84,24 +84,24 @@ def _table_name(sql: str, words: list[Word]) -> TableName:
     return TableName(database, words[-1].text, words[0].start, words[-1].end, quote)
 
 
-_Found = list[list[Word]]
+_Names = list[list[Word]]
 
 
-def _create_table(cursor: Cursor, found: _Found) -> None:
+def _create_table(cursor: Cursor, names: _Names) -> None:
     cursor.take("IF", "NOT", "EXISTS")
-    found.append(table_words(cursor))
+    names.append(table_words(cursor))
     if cursor.take("LIKE") or cursor.take("(", "LIKE"):
-        found.append(table_words(cursor))
-    _references(cursor, found)
+        names.append(table_words(cursor))
+    _references(cursor, names)
 
 
-def _alter_table(cursor: Cursor, found: _Found) -> None:
+def _alter_table(cursor: Cursor, names: _Names) -> None:
     cursor.take("IF", "EXISTS")
-    found.append(table_words(cursor))
-    _references(cursor, found)
+    names.append(table_words(cursor))
+    _references(cursor, names)
 
 
-def _references(cursor: Cursor, found: _Found) -> None:
+def _references(cursor: Cursor, names: _Names) -> None:
     """What is left of a CREATE or ALTER: other tables stand after few words, all of them reserved.
 
     RENAME stands for a new name only outside parentheses.
@@ -112,46 +112,46 @@ def _references(cursor: Cursor, found: _Found) -> None:
         cursor.at += 1
         depth += {"(": 1, ")": -1}.get(word, 0)
         if word == "REFERENCES":
-            found.append(table_words(cursor))
+            names.append(table_words(cursor))
         elif word == "RENAME" and not depth and cursor.word() not in ("COLUMN", "INDEX", "KEY"):
             cursor.take_any("TO", "AS", "=")
-            found.append(table_words(cursor))
+            names.append(table_words(cursor))
         elif word == "WITH" and cursor.take("TABLE"):  # EXCHANGE PARTITION p WITH TABLE t
-            found.append(table_words(cursor))
+            names.append(table_words(cursor))
         elif word == "VALUES" and cursor.word() in ("LESS", "IN"):  # of a partition
             continue
         elif word in ("SELECT", "UNION", "TABLE", "VALUES"):
             raise Unreadable("the statement reads other tables", place)
 
 
-def _index(cursor: Cursor, found: _Found) -> None:
+def _index(cursor: Cursor, names: _Names) -> None:
     """CREATE or DROP INDEX name … ON table."""
     while not cursor.done() and not cursor.take("ON"):
         cursor.at += 1
-    found.append(table_words(cursor))
+    names.append(table_words(cursor))
 
 
-def _drop_table(cursor: Cursor, found: _Found) -> None:
+def _drop_table(cursor: Cursor, names: _Names) -> None:
     cursor.take("IF", "EXISTS")
-    found.append(table_words(cursor))
+    names.append(table_words(cursor))
     while cursor.take(","):
-        found.append(table_words(cursor))
+        names.append(table_words(cursor))
 
 
-def _truncate_table(cursor: Cursor, found: _Found) -> None:
-    found.append(table_words(cursor))
+def _truncate_table(cursor: Cursor, names: _Names) -> None:
+    names.append(table_words(cursor))
 
 
-def _rename_table(cursor: Cursor, found: _Found) -> None:
+def _rename_table(cursor: Cursor, names: _Names) -> None:
     cursor.take("IF", "EXISTS")
     for part in cursor.parts():
-        found.append(table_words(part))
+        names.append(table_words(part))
         if not part.take("TO"):
             raise part.error("expected TO")
-        found.append(table_words(part))
+        names.append(table_words(part))
 
 
-_READERS: dict[tuple[str, str], Callable[[Cursor, _Found], None]] = {
+_READERS: dict[tuple[str, str], Callable[[Cursor, _Names], None]] = {
     ("CREATE", "TABLE"): _create_table,
     ("CREATE", "INDEX"): _index,
     ("ALTER", "TABLE"): _alter_table,

@@ -93,36 +93,36 @@ def statements(sql: str, most: int | None = None) -> Iterator[Words]:
     [['SET', 'a', '=', ';'], ['use', 'b']]
     """
     text = _without_routines(sql) if _DELIMITER.search(sql) else sql
-    found: list[Word] = []
+    words: list[Word] = []
     executable = False
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         if kind is None:
             continue
         token, start, end = match[0], match.start(), match.end()
-        if most is not None and len(found) >= most:
+        if most is not None and len(words) >= most:
             break
         if kind == "word":
-            found.append(Word(token, token.upper(), start, end))
+            words.append(Word(token, token.upper(), start, end))
         elif kind == "mark" and token != ";":
-            found.append(Word(token, token, start, end))
+            words.append(Word(token, token, start, end))
         elif kind == "quoted":
-            found.append(Word(_unquoted(token), "", start, end, token[0]))
+            words.append(Word(_unquoted(token), "", start, end, token[0]))
         elif kind == "mark":
-            if found:
-                yield Words(sql, found)
-                found = []
+            if words:
+                yield Words(sql, words)
+                words = []
         elif kind == "open":
             executable = True
         elif kind == "close" and executable:
             executable = False
         elif token in "'\"`":
-            yield Words(sql, found, start)
+            yield Words(sql, words, start)
             return
         else:
-            found.append(Word(token, token, start, end))
-    if found:
-        yield Words(sql, found)
+            words.append(Word(token, token, start, end))
+    if words:
+        yield Words(sql, words)
 
 
 def _without_routines(sql: str) -> str:
@@ -212,8 +212,8 @@ class Cursor:
             if word.quote or word.word[0].isalnum() or word.word[0] in "_$":
                 self.at += 1
                 return word
-        found = "the end" if self.done() else shown(self.text())
-        raise self.error(f"expected {of}, found {found}")
+        text = "the end" if self.done() else shown(self.text())
+        raise self.error(f"expected {of}, found {text}")
 
     def name(self, of: str) -> str:
         """The text of a name."""
@@ -249,13 +249,13 @@ class Cursor:
 
     def outline(self) -> list[str]:
         """What is left, with `()` for parentheses and a quote before what is quoted."""
-        found: list[str] = []
+        outline: list[str] = []
         while self.at < self.end:
             word = self.words[self.at]
             if word.word == "(":
                 self.parens("")
-                found.append("()")
+                outline.append("()")
             else:
-                found.append(word.word or "'" + word.text.upper())
+                outline.append(word.word or "'" + word.text.upper())
                 self.at += 1
-        return found
+        return outline

@@ -110,7 +110,7 @@ MOST_CHANGES = 100
 
 
 def ddl_code(statement: str, op: str | None) -> int:
-    """The number of what a statement does; by `op` where its words do not tell, else 0.
+    """The number of what a statement does; by `op` where its words do not say, else 0.
 
     >>> ddl_code("ALTER TABLE `t` ADD a INT", None), ddl_code("ALTER TABLE t ADD a, DROP b", None)
     (5, 61)

@@ -34,8 +34,8 @@ def ddl_type(event: Event, dialect: str) -> str:
     """
     if not event.table:
         return "QUERY"
-    told = (event.format, event.dialect) == ("canal-json", dialect)
-    if told or (dialect == "ticdc" and event.format == "open-protocol"):
+    own = (event.format, event.dialect) == ("canal-json", dialect)
+    if own or (dialect == "ticdc" and event.format == "open-protocol"):
         return DDL_TYPES.get(event.op or "", "QUERY")
     statement = event.ddl or ""
     if dialect == "ticdc":

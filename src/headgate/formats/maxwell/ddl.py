@@ -50,7 +50,7 @@ def change_of(event: Event) -> Change | None:
 
 
 def renamed(event: Event) -> tuple[Name, Name]:
-    """The names of an event's table before and after its statement; the same where it tells none.
+    """The names of an event's table before and after its statement; the same if it is not renamed.
 
     >>> renamed(Event("ddl", "rename", "d", "t", ddl="alter table t rename x.`u``v`"))
     (('d', 't'), ('x', 'u`v'))
@@ -80,12 +80,12 @@ class Definitions:
         if change is None:
             return None, None
         after = self.tables.table(*change.after)
-        types, key = (event.types, event.key) if event.types else told(after)
-        old = definition(change.before, *told(before)) if before else None
+        types, key = (event.types, event.key) if event.types else types_and_key(after)
+        old = definition(change.before, *types_and_key(before)) if before else None
         return old, definition(change.after, types, key)
 
 
-def told(table: Table | None) -> tuple[Types | None, tuple[str, ...] | None]:
+def types_and_key(table: Table | None) -> tuple[Types | None, tuple[str, ...] | None]:
     """A table's types and key."""
     return (None, None) if table is None else (table.types, table.key)
 
@@ -113,15 +113,15 @@ def column(name: str, mysql: str | None) -> dict[str, Any]:
     ({'type': 'datetime', 'name': 'at', 'column-length': 3}, ('a',))
     """
     type_ = parse_type(mysql)
-    found: dict[str, Any] = {"type": type_.base, "name": name}
+    result: dict[str, Any] = {"type": type_.base, "name": name}
     if type_.family == "string":
-        found["charset"] = None
+        result["charset"] = None
     elif type_.family == "binary":
-        found["charset"] = "binary"
+        result["charset"] = "binary"
     elif type_.family == "integer":
-        found["signed"] = not type_.unsigned
+        result["signed"] = not type_.unsigned
     elif type_.labels:
-        found["enum-values"] = type_.labels
+        result["enum-values"] = type_.labels
     elif type_.base in ("datetime", "timestamp", "time"):
-        found["column-length"] = type_.length or 0
-    return found
+        result["column-length"] = type_.length or 0
+    return result
