@@ -17,6 +17,7 @@ from headgate.config.job import Job
 from headgate.config.reader import load_job
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
+from headgate.pipeline.ddl_schedule import merged_ddl
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
@@ -106,8 +107,7 @@ def run_job(
             plan = more
             rows, reports = passed(job, plan, batch)
             more = driver.more(plan, reports)
-        met = {each.id: each for report in reports for each in report.ddl}
-        ddl = [met.get(each.id, each) for each in plan.ddl]
+        ddl = list(merged_ddl(plan.ddl, reports))
         for n, sink in enumerate(job.sinks):
             encoder = Encoder(sink.format, **sink.options)
             for step in range(len(ddl) + 1):

@@ -1,14 +1,21 @@
-"""DDL as a partition goes past it: which tables its changes meet, and which step they belong to."""
+"""The DDL of a batch: its order, and how far a partition is in it.
+
+DDL is a barrier: what comes before it is written before it. A pass finds the DDL of its partitions
+as it goes. That is one pass where every partition meets the same statements, as it does where there
+is one partition only, or where the producer sends DDL to all of them. Else some partition lacked
+what another one met, and the pass is repeated with the DDL of all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
+from functools import cmp_to_key
 
 from headgate.arrow.messages import Partition
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event
 from headgate.pipeline.dedup import comes_before
-from headgate.pipeline.plan import PlannedDdl
+from headgate.pipeline.plan import PartitionReport, PlannedDdl
 
 
 class DdlSchedule:
@@ -72,3 +79,38 @@ class DdlSchedule:
                 self.tables = self.tables.copy()
             self.tables.learn(ddl.source)
         self.step += 1
+
+
+def merged_ddl(
+    planned: Sequence[PlannedDdl], reports: Iterable[PartitionReport]
+) -> tuple[PlannedDdl, ...]:
+    """The DDL of a batch in the source's order, as far as that is known; else as it was met.
+
+    Of copies on several partitions, one that the sinks take is the one that counts.
+    """
+    met: dict[str, PlannedDdl] = {}
+    for ddl in (ddl for report in reports for ddl in report.ddl):
+        if ddl.id not in met or met[ddl.id].rejected:
+            met[ddl.id] = ddl
+    known = {ddl.id: met.get(ddl.id, ddl) for ddl in planned}
+    if met.keys() <= known.keys():
+        return tuple(known.values())
+    return tuple(sorted({**known, **met}.values(), key=cmp_to_key(_compare)))
+
+
+def lacks_ddl(
+    report: PartitionReport, planned: Sequence[PlannedDdl], merged: Sequence[PlannedDdl]
+) -> bool:
+    """Whether a partition, given the planned DDL, knew less of it than all partitions together.
+
+    That does not matter to a partition without changes.
+    """
+    passed = dict.fromkeys(ddl.id for ddl in (*planned, *report.ddl))
+    has_changes = bool(report.steps or report.counts.rejected)
+    return has_changes and list(passed) != [ddl.id for ddl in merged]
+
+
+def _compare(one: PlannedDdl, other: PlannedDdl) -> int:
+    return int(bool(comes_before(other.event, one.event))) - int(
+        bool(comes_before(one.event, other.event))
+    )

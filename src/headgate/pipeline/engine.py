@@ -6,7 +6,6 @@ everything here gives the same result then, and a state is written when all sink
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +24,8 @@ from headgate.core.event import Event, Record
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.batch_pass import PassResult, PassRunner, released_on_error
 from headgate.pipeline.catalog import catalog_after
-from headgate.pipeline.dedup import comes_before, commit_time
+from headgate.pipeline.ddl_schedule import lacks_ddl, merged_ddl
+from headgate.pipeline.dedup import commit_time
 from headgate.pipeline.inbox import INBOX, inbox_messages, with_inbox
 from headgate.pipeline.plan import BatchPlan, KnownTopics, PartitionReport, PlannedDdl
 from headgate.pipeline.row_filter.values import with_condition_values
@@ -180,10 +180,7 @@ class Engine:
                     raise SpliceError
                 more = self.more(plan, result.reports)
             if more is None:
-                # Of copies on several partitions, one that a sink takes is the one that counts.
-                copies = [f for report in result.reports for f in report.ddl]
-                met = {f.id: f for f in sorted(copies, key=lambda f: not f.rejected)}
-                return result, [met.get(f.id, f) for f in plan.ddl]
+                return result, list(merged_ddl(plan.ddl, result.reports))
             result.release()
             plan = more
 
@@ -199,15 +196,15 @@ class Engine:
         unknown = [each for report in reports for each in report.signatures]
         for rule, signature in unknown:
             self.signatures.setdefault(rule, set()).add(signature)
-        known = {planned.id for planned in plan.ddl}
-        new = {f.id: f for report in reports for f in report.ddl if f.id not in known}
+        ddl = merged_ddl(plan.ddl, reports)
+        lacking = any(lacks_ddl(report, plan.ddl, ddl) for report in reports)
         disordered = {r.state.partition for r in reports if r.disordered} - plan.disordered
         topics = self.met_topics(reports, plan.topics)
-        if not (unknown or new or disordered or topics):
+        if not (unknown or lacking or disordered or topics):
             return None
         return replace(
             plan,
-            ddl=in_source_order([*plan.ddl, *new.values()]),
+            ddl=ddl,
             disordered=plan.disordered | disordered,
             topics=self.known_topics(),
         )
@@ -368,17 +365,6 @@ def with_ids(records: list[Record], name: str) -> list[Record]:
         own = f"{name}.{place}" if place else name
         record.headers = (*(record.headers or ()), (ID_HEADER, own.encode()))
     return records
-
-
-def in_source_order(ddl: list[PlannedDdl]) -> tuple[PlannedDdl, ...]:
-    """DDL in the source's order, as far as that is known; else as it was met."""
-
-    def compare(one: PlannedDdl, other: PlannedDdl) -> int:
-        return -1 if comes_before(one.event, other.event) else int(
-            bool(comes_before(other.event, one.event))
-        )  # fmt: skip
-
-    return tuple(sorted(ddl, key=functools.cmp_to_key(compare)))
 
 
 def with_schema(source: Source, schema: str | None) -> Source:
