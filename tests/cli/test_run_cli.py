@@ -46,7 +46,7 @@ def test_run_status_and_dead_letters(spark: SparkSession, job: Path) -> None:
     assert ("stopped", 3) == (status["state"], status["totals"]["messages"])
     told = headgate("status", str(job.parent / "state")).output.splitlines()
     assert "shop: stopped, batch 0" == told[0][:22]
-    assert ["  (no table): 1 dead (wrong-type)", "  shop.b: 1 insert"] == told[1:3]
+    assert ["  (no table): 1 rejected (wrong-type)", "  shop.b: 1 insert"] == told[1:3]
 
     listed = headgate("dead-letters", "list", dead).output
     assert listed.startswith("1  a.jsonl:1  wrong-type  ")

@@ -209,7 +209,7 @@ def test_a_column_of_the_key_is_not_cut(event):
         with pytest.raises(SelectionError) as caught:
             selection(filters=(filter,)).shape(event)
         assert "key-column" == caught.value.code
-        assert "keep the columns of the key" in str(caught.value)
+        assert "keep the primary key" in str(caught.value)
         assert str(caught.value) == str(pickle.loads(pickle.dumps(caught.value)))
 
 

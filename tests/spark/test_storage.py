@@ -173,7 +173,7 @@ def test_an_object_store_is_told_the_status_now_and_then(
     write = storage.write
     monkeypatch.setattr(storage, "write", lambda *args: (written.append(args[0]), write(*args)))
     reporter = Reporter("orders", storage)
-    reporter.starts_with(State())
+    reporter.resume_from(State())
     for _ in range(10):
         now[0] += 2
         reporter.save()

@@ -1,4 +1,4 @@
-"""What a job is: its source, its sinks, what it selects, and how it runs."""
+"""The job model: its source, its sinks, its rules, and how it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE`: values of a job that the command line replaces."""
+"""`--set KEY=VALUE`: the command line overrides values of a job file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headgate.core.keys import Key, keys, spelling
 
 
 def put(mapping: Node, key: str, node: Node) -> None:
-    """Give a mapping an entry."""
+    """Put an entry into a mapping."""
     assert isinstance(mapping.value, dict)
     mapping.value[key], mapping.keys[key] = node, node.where
 
 
 def override(root: Node, key: str, value: str) -> None:
-    """Put a value at a dotted key, over what is there.
+    """Put a value at a dotted key, replacing what is there.
 
     >>> root = Node({}, "job.yaml:1")
     >>> override(root, "pipeline.trigger", "1s")
@@ -38,11 +38,11 @@ def override(root: Node, key: str, value: str) -> None:
         node.value = {"uri": Node(node.value, node.where, node.missing)}
     path = _joined(declared, path)
     if not path or not all(path):
-        raise UsageError(f"the key names no value; write it as in {example}")
+        raise UsageError(f"the key does not name a value; write it as in {example}")
     for part in path[:-1]:
         node = _into(node, part)
     if not isinstance(node.value, dict):
-        raise UsageError("the key leads into what is no mapping")
+        raise UsageError("the key leads into a value that is not a mapping")
     for same in [name for name in node.value if spelling(name, path[-1:])]:
         del node.value[same]
     put(node, path[-1], Node(value, f"--set {key}", forced=True))
@@ -66,14 +66,14 @@ def _joined(declared: Mapping[str, Key] | None, path: list[str]) -> list[str]:
 
 
 def _into(node: Node, key: str) -> Node:
-    """The node under a key, made if there is none."""
+    """The node under a key, created if it is missing."""
     if not isinstance(node.value, dict):
-        raise UsageError("the key leads into what is no mapping")
-    found = node.value.get(key)
-    if found is None or found.missing:
-        found = Node({}, node.where)
-        put(node, key, found)
-    return found
+        raise UsageError("the key leads into a value that is not a mapping")
+    child = node.value.get(key)
+    if child is None or child.missing:
+        child = Node({}, node.where)
+        put(node, key, child)
+    return child
 
 
 def _item(node: Node, path: list[str], example: str) -> Node:
@@ -81,7 +81,7 @@ def _item(node: Node, path: list[str], example: str) -> Node:
     items = node.value if isinstance(node.value, list) else [node]
     if not (path and path[0].isascii() and path[0].isdigit()):
         if len(items) > 1:
-            raise UsageError(f"there is more than one; say which, as in {example}")
+            raise UsageError(f"there are several; give a number, as in {example}")
         if not items:
             items.append(Node({}, node.where))
         return items[0]
@@ -93,5 +93,5 @@ def _item(node: Node, path: list[str], example: str) -> Node:
         items = node.value = [first, Node({}, node.where)]
         node.keys = {}
     if number >= len(items):
-        raise UsageError(f"there are {len(items)}, counted from 0")
+        raise UsageError(f"there are {len(items)}, numbered from 0")
     return items[number]

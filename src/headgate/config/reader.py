@@ -1,4 +1,4 @@
-"""Job files and command lines to jobs; what is wrong is refused with its line."""
+"""Reads job files and command lines as jobs; errors have the line of the mistake."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def job_of(
     overrides: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Job:
-    """The job of `headgate run --from URI --to URI`; its name is made of the URIs.
+    """The job of `headgate run --from URI --to URI`; its name is derived from the URIs.
 
     >>> job_of("in", ["file:out?protocol=debezium"]).sinks[0].format
     'debezium'

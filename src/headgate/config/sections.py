@@ -1,4 +1,4 @@
-"""Sections of a job file to the dataclasses that declare their keys; errors tell their line."""
+"""Reads sections of a job file as the dataclasses that declare their keys; errors have lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Keys = Mapping[str, Key]
 
 
 class LocatedError(UsageError):
-    """An error that says already where it is."""
+    """An error that already starts with its location."""
 
 
 class SectionReader:
@@ -31,7 +31,7 @@ class SectionReader:
 
     @contextmanager
     def at(self, where: str) -> Iterator[None]:
-        """Say of errors where they are, and hide what came from the environment."""
+        """Add the location to errors, and hide the values of environment variables."""
         try:
             yield
         except LocatedError:
@@ -40,13 +40,13 @@ class SectionReader:
             raise LocatedError(f"{where}: {self.env.scrubbed(str(error))}") from None
 
     def wrong(self, node: Node, what: str) -> UsageError:
-        """An error of a node."""
+        """An error at a node."""
         return LocatedError(f"{node.where}: {self.env.scrubbed(what)}")
 
     # Sections
 
     def section(self, cls: type, node: Node, what: str) -> Any:
-        """A section as its dataclass; one in Flink CDC's words as the rule that it stands for."""
+        """A section as its dataclass; one in Flink CDC's words as the rule that it means."""
         entries = self.entries(node, f"key of {what}", keys(cls))
         values = self.values(keys(cls), entries, node)
         with self.at(node.where):
@@ -93,32 +93,33 @@ class SectionReader:
         entries = self.entries(node, f"{prefix.capitalize()} setting", None)
         for name, each in entries.items():
             if not name.startswith(f"{prefix}."):
-                error = f"{shown(name)} is no setting of {prefix.capitalize()}"
+                error = f"{shown(name)} is not a {prefix.capitalize()} setting"
                 raise self.wrong(each, f"{error}; write {prefix}.{name}")
         return {name: self.text(each, name) for name, each in entries.items()}
 
     def entries(self, node: Node, what: str, declared: Keys | None) -> dict[str, Node]:
         """The entries of a mapping, each key a declared one."""
         if not isinstance(node.value, dict):
-            empty = node.missing or not node.value
-            told = "is empty; fill it or leave it out" if empty else "is no mapping of key: value"
-            raise self.wrong(node, f"{_part(what)} {told}")
+            must = "must be a mapping (key: value)"
+            if node.missing or not node.value:
+                must = "is empty; fill it or leave it out"
+            raise self.wrong(node, f"{_part(what)} {must}")
         known = None if declared is None else [n for k in declared.values() for n in k.names]
-        found: dict[str, Node] = {}
+        entries: dict[str, Node] = {}
         for written, value in node.value.items():
             name = written if known is None else spelling(written, known)
             if name is None:
                 error = unknown_name(what, written, known or ())
                 raise LocatedError(f"{node.keys.get(written, value.where)}: {error}")
-            if name in found:
-                raise self.wrong(value, f"{shown(written)} is there twice")
-            found[name] = value
-        return found
+            if name in entries:
+                raise self.wrong(value, f"{shown(written)} is given twice")
+            entries[name] = value
+        return entries
 
     # Values
 
     def listed(self, node: Node, what: str) -> list[Node]:
-        """A list; one thing alone may stand for a list of one."""
+        """A list; a single item may stand for a list of one."""
         if node.missing:
             raise self.wrong(node, f"{what} is empty; fill it or leave it out")
         return node.value if isinstance(node.value, list) else [node]
@@ -126,18 +127,18 @@ class SectionReader:
     def raw(self, node: Node, what: str) -> str:
         """The text of a node, as it was written."""
         if not isinstance(node.value, str):
-            raise self.wrong(node, f"{what} is no single value; write it as text")
+            raise self.wrong(node, f"{what} must be a single value; write it as text")
         if node.missing:
             raise self.wrong(node, f"{what} has no value; fill it or leave it out")
         return node.value
 
     def text(self, node: Node, what: str) -> str:
-        """The text of a node, with what it takes from the environment."""
+        """The text of a node, with environment variables replaced."""
         with self.at(node.where):
             return self.env.fill(self.raw(node, what))
 
     def one(self, node: Node, what: str, read: Read, is_path: bool = False) -> Any:
-        """A text as what it stands for."""
+        """The value of a text."""
         text = self.text(node, what)
         with self.at(node.where):
             try:
@@ -166,7 +167,7 @@ class SectionReader:
 
 
 def _part(what: str) -> str:
-    """What a mapping is, by what its keys are called."""
+    """The name of a mapping, from the name of its keys."""
     if what == "section":
         return "the job"
     return what.removeprefix("key of ").removeprefix("a ")

@@ -15,33 +15,33 @@ _MAX_SCHEMA_BYTES = 64 * 1024 * 1024
 
 
 def positive_duration(text: str) -> float:
-    """Seconds, more than none.
+    """Seconds, more than 0.
 
     >>> positive_duration("5s")
     5.0
     """
     seconds = duration(text)
     if seconds <= 0:
-        raise UsageError("must be longer than nothing; leave it out to go without")
+        raise UsageError("must be longer than 0s; leave it out for the default")
     return seconds
 
 
 def job_name(text: str) -> str:
     """A job's name, which is a part of paths and of metrics."""
     if not _JOB_NAME.fullmatch(text):
-        raise UsageError(f"no job is called {shown(text)}; letters, digits, . _ - are allowed")
+        raise UsageError(f"invalid job name {shown(text)}; use letters, digits and . _ -")
     return text
 
 
 def endpoint(text: str) -> str:
-    """`host:port`; a port alone is that of this machine only.
+    """`host:port`; a port alone is on this machine only.
 
     >>> endpoint("9108")
     '127.0.0.1:9108'
     """
     match = _HOST_PORT.fullmatch(text)
     if match is None or not 0 <= int(match[2]) <= 65535:
-        raise UsageError(f"{shown(text)} is no address; write HOST:PORT, or PORT for 127.0.0.1")
+        raise UsageError(f"invalid address {shown(text)}; use HOST:PORT, or PORT for 127.0.0.1")
     return f"{match[1] or '127.0.0.1'}:{int(match[2])}"
 
 

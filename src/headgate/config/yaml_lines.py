@@ -1,4 +1,4 @@
-"""YAML read as text and lines: no types are guessed, nothing is shared, nothing is constructed."""
+"""YAML as text with line numbers: no types are inferred, and no objects are constructed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Node:
     where: str
     """`FILE:LINE`, or the option of the command line."""
     missing: bool = False
-    """Whether nothing was written where a value belongs."""
+    """Whether there is nothing where a value belongs."""
     forced: bool = False
     """Whether it was given with --set."""
     keys: dict[str, str] = field(default_factory=dict)
@@ -38,7 +38,9 @@ def read_yaml(data: bytes, name: str) -> Node:
     'no'
     """
     if len(data) > MAX_BYTES:
-        raise UsageError(f"{name}: the file is larger than {MAX_BYTES} bytes; a job is not")
+        raise UsageError(
+            f"{name}: the file is larger than {MAX_BYTES} bytes, the limit of a job file"
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -50,15 +52,15 @@ def read_yaml(data: bytes, name: str) -> Node:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
-        raise UsageError(f"{name}:{line}: the YAML is wrong: {error.problem}") from None
+        raise UsageError(f"{name}:{line}: invalid YAML: {error.problem}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise UsageError(f"{name}:{line}: a control character; write it as text") from None
+        raise UsageError(f"{name}:{line}: a control character is not allowed; remove it") from None
     return Node("", f"{name}:1", missing=True) if document is None else _node(document, name)
 
 
 def _check(events: Iterator[Any], name: str) -> None:
-    """Refuse what makes one place of a file change the meaning of another, and what has no end."""
+    """Reject what lets one place of a file change the meaning of another, and what is too large."""
     documents = nodes = depth = 0
     for event in events:
         where = f"{name}:{event.start_mark.line + 1}"
@@ -69,15 +71,17 @@ def _check(events: Iterator[Any], name: str) -> None:
         if documents > 1:
             raise UsageError(f"{where}: a second document; a file describes one job")
         if getattr(event, "anchor", None) is not None:  # an alias has one too
-            raise UsageError(f"{where}: anchors and aliases are not taken; write the value out")
+            raise UsageError(f"{where}: anchors and aliases are not supported; write the value out")
         if getattr(event, "tag", None) is not None:
             raise UsageError(
-                f"{where}: tags (!…) are not taken; quote the text if it starts with !"
+                f"{where}: tags (!…) are not supported; quote the text if it starts with !"
             )
         if nodes > _MAX_NODES:
-            raise UsageError(f"{where}: more than {_MAX_NODES} values; a job has fewer")
+            raise UsageError(f"{where}: more than {_MAX_NODES} values, the limit of a job file")
         if depth > _MAX_DEPTH:
-            raise UsageError(f"{where}: nested more than {_MAX_DEPTH} deep; a job is not")
+            raise UsageError(
+                f"{where}: nested more than {_MAX_DEPTH} deep, the limit of a job file"
+            )
 
 
 def _node(node: yaml.Node, name: str) -> Node:
@@ -93,13 +97,13 @@ def _node(node: yaml.Node, name: str) -> Node:
 
 
 def _put(mapping: Node, key: yaml.Node, value: Node, where: str) -> None:
-    """Give a mapping an entry, whose key must be a word that it does not have."""
+    """Put an entry into a mapping; its key must be text, and new."""
     assert isinstance(mapping.value, dict)
     if not isinstance(key, yaml.ScalarNode):
-        raise UsageError(f"{where}: a key is not a word; write it as key: value")
+        raise UsageError(f"{where}: a key must be text; write it as key: value")
     if key.value in mapping.keys:
         first = mapping.keys[key.value].rpartition(":")[2]
-        raise UsageError(f"{where}: {shown(key.value)} is there already, in line {first}")
+        raise UsageError(f"{where}: {shown(key.value)} is given twice, first in line {first}")
     mapping.value[key.value], mapping.keys[key.value] = value, where
 
 

@@ -1,4 +1,4 @@
-"""Values of a job file: times, shares, sizes, and what is taken from the environment."""
+"""Values of a job file: durations, shares, sizes, and environment variables."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def duration(text: str) -> float:
     (5.0, 0.5, 90.0)
     """
     if not _DURATION.fullmatch(text):
-        raise UsageError(f"{shown(text)} is no time; write it as 500ms, 5s, 2m or 1h")
-    found = round(sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)), 6)
-    if found > _LONGEST:
-        raise UsageError(f"{shown(text)} is too long; the longest time is 3650d")
-    return found
+        raise UsageError(f"invalid duration {shown(text)}; use 500ms, 5s, 2m or 1h")
+    seconds = round(sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)), 6)
+    if seconds > _LONGEST:
+        raise UsageError(f"{shown(text)} is too long; the longest duration is 3650d")
+    return seconds
 
 
 def share(text: str) -> float:
@@ -44,12 +44,12 @@ def share(text: str) -> float:
     """
     match = _SHARE.fullmatch(text)
     if match is None:
-        raise UsageError(f"{shown(text)} is no share; write it as 1% or 0.01")
+        raise UsageError(f"invalid share {shown(text)}; use 1% or 0.01")
     number = float(match[1]) / (100 if match[2] else 1)
     if not match[2] and number >= 1:
-        raise UsageError(f"{shown(text)} may be meant in percent; write it as 1% or 0.01")
+        raise UsageError(f"{shown(text)} may be meant in percent; use 1% or 0.01")
     if number > 1:
-        raise UsageError(f"{shown(text)} is more than all; write at most 100%")
+        raise UsageError(f"{shown(text)} is more than 100%")
     return number
 
 
@@ -61,7 +61,7 @@ def size(text: str) -> int:
     """
     match = _SIZE.fullmatch(text)
     if match is None or (match[3] and not match[2] and match[3].lower() != "b"):
-        raise UsageError(f"{shown(text)} is no size; write it as 1048576, 512KB or 10MB")
+        raise UsageError(f"invalid size {shown(text)}; use 1048576, 512KB or 10MB")
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
@@ -72,9 +72,9 @@ def whole_number(text: str, least: int = 1, most: int = 2**63 - 1) -> int:
     500000
     """
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise UsageError(f"{shown(text)} is no whole number; write it in plain digits")
+        raise UsageError(f"{shown(text)} is not a whole number; use plain digits")
     if not least <= int(text) <= most:
-        raise UsageError(f"{text} is out of range; it is {least} to {most}")
+        raise UsageError(f"{text} is out of range; it must be {least} to {most}")
     return int(text)
 
 
@@ -85,12 +85,12 @@ def truth(text: str) -> bool:
     True
     """
     if text.lower() not in ("true", "false"):
-        raise UsageError(f"{shown(text)} is neither true nor false; write true or false")
+        raise UsageError(f"{shown(text)} is neither true nor false")
     return text.lower() == "true"
 
 
 def named(name: str, read: Callable[[str], T], text: str) -> T:
-    """A value of a name, which errors tell.
+    """The value of a parameter, whose name is in errors.
 
     >>> named("trigger", duration, "5s")
     5.0
@@ -102,7 +102,7 @@ def named(name: str, read: Callable[[str], T], text: str) -> T:
 
 
 class Environment:
-    """Gives values for `${NAME}`, and keeps what it gave out of error texts.
+    """Gives values for `${NAME}`, and keeps them out of error texts.
 
     >>> env = Environment({"PASSWORD": "s3cret"})
     >>> env.fill("user:${PASSWORD}"), env.fill("$${PASSWORD}")
@@ -122,19 +122,24 @@ class Environment:
                 raise UsageError("${ has no name after it; write ${NAME}, or $${NAME} for the text")
         return _VARIABLE.sub(self._value, text)
 
-    def _value(self, found: re.Match[str]) -> str:
-        if found[0].startswith("$$"):
-            return found[0][1:]
-        value = self.variables.get(found[1])
+    def _value(self, variable: re.Match[str]) -> str:
+        if variable[0].startswith("$$"):
+            return variable[0][1:]
+        name = variable[1]
+        value = self.variables.get(name)
         if value is None:
-            raise UsageError(f"the environment has no {found[1]}; set it, or write the value here")
+            raise UsageError(
+                f"the environment variable {name} is not set; set it, or write the value"
+            )
         self.hide(value)
         return value
 
     def whole(self, text: str) -> str | None:
-        """What a text stands for that is one variable and nothing else; None where it is not."""
-        found = _VARIABLE.fullmatch(text.strip())
-        return None if found is None or found[0].startswith("$$") else self._value(found)
+        """The value of a text that is one variable and nothing else; None where it is not."""
+        variable = _VARIABLE.fullmatch(text.strip())
+        if variable is None or variable[0].startswith("$$"):
+            return None
+        return self._value(variable)
 
     def hide(self, value: str) -> None:
         """Keep a value out of error texts, also as it is quoted there or percent-encoded."""
@@ -142,10 +147,10 @@ class Environment:
         self._hidden |= forms | {ascii(form)[1:-1] for form in forms}
 
     def scrubbed(self, text: str) -> str:
-        """A text for people, without what was hidden."""
+        """A text without the values that are hidden."""
         for value in sorted(filter(None, self._hidden), key=len, reverse=True):
             if len(value) >= _SHORT:
                 text = text.replace(value, _HIDDEN)
-            else:  # as a part of words it would make them unreadable, and says nothing there
+            else:  # as a part of words it reveals nothing, and replacing it would garble them
                 text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", _HIDDEN, text)
         return text

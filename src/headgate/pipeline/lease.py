@@ -1,9 +1,9 @@
 """A checkpoint belongs to one running instance of its job at a time.
 
-Who holds it is in a small file of the checkpoint, that the holder renews. It is free when its
-holder is known to be dead, or has not renewed it for a while. Another can take it then, so a holder
-that was held up (a stopped process, a machine without memory) looks before each write whether the
-checkpoint is still its own.
+A small file in the checkpoint names its holder, which renews it. The lease is free when its holder
+is known to be dead, or has not renewed it for a while. Another instance can take it then, so a
+holder that was suspended (a stopped process, a machine out of memory) checks before each write that
+it still holds the lease.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from headgate.spark.storage import Storage
 
 FILE = "lease.json"
 RENEW_SECONDS, EXPIRE_SECONDS = 10.0, 60.0
-_held: set[str] = set()
-"""The leases of this process."""
+_own_tokens: set[str] = set()
+"""The tokens of the leases that this process holds."""
 
 
 class Holder(msgspec.Struct):
@@ -35,9 +35,9 @@ class Holder(msgspec.Struct):
     host: str
     pid: int
     system: str | None
-    """The running system and its process numbers; None where that cannot be said."""
+    """The booted system and its process namespace; None where they are unknown."""
     began: str | None
-    """When the process began, by that system's clock: numbers of processes are used again."""
+    """When the process started, by that system's clock: process ids are reused."""
     since: float
     renewed: float
 
@@ -47,11 +47,11 @@ class Holder(msgspec.Struct):
         return f"process {self.pid} on {self.host}, since {since}"
 
     def is_dead(self) -> bool:
-        """Whether the holder is known to be gone; only its own system can tell."""
+        """Whether the holder is known to be dead; only its own system can tell."""
         if self.system is None or self.system != this_system():
             return False
         if self.pid == os.getpid() and self.began == began(self.pid):
-            return self.token not in _held
+            return self.token not in _own_tokens
         return began(self.pid) != self.began
 
 
@@ -80,95 +80,96 @@ class Lease:
         )
         self.lost: LeaseError | None = None
         self.lock = threading.Lock()
-        """Where a file is replaced in two steps, it is not to be looked for between them."""
+        """Where a file is replaced in two steps, it must not be read between them."""
         self.ended = threading.Event()
         self.renewing = threading.Thread(target=self.keep, name="lease", daemon=True)
 
     def __enter__(self) -> Lease:
-        found = self.holder()
-        if found is not None and not found.is_dead() and not self.is_silent(found):
+        holder = self.holder()
+        if holder is not None and not holder.is_dead() and not self.is_silent(holder):
             raise LeaseError(
                 f"{self.storage.uri} is in use by another instance of the job: "
-                f"{found.described()}; stop that one first. If it is dead, the checkpoint is free "
-                f"{self.expire_seconds:.0f} s after it was last heard of"
+                f"{holder.described()}; stop it first. If it is dead, the checkpoint is free "
+                f"{self.expire_seconds:.0f} s after its last renewal"
             )
         self.write()
-        _held.add(self.own.token)
+        _own_tokens.add(self.own.token)
         self.renewing.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
         self.renewing.join()
-        _held.discard(self.own.token)
-        found = read_state(self.storage, FILE, Holder)
-        if found is not None and found.token == self.own.token:
+        _own_tokens.discard(self.own.token)
+        holder = read_state(self.storage, FILE, Holder)
+        if holder is not None and holder.token == self.own.token:
             self.storage.delete(FILE)
 
     def holder(self) -> Holder | None:
-        """Who holds the lease; a file that a crash cut short, and nobody renews, is no lease."""
+        """Who holds the lease; a file truncated by a crash, which nobody renews, does not count."""
         try:
             return read_state(self.storage, FILE, Holder)
         except DamagedState:
-            cut = self.storage.read(FILE)
+            truncated = self.storage.read(FILE)
             time.sleep(1.5 * self.renew_seconds)
-            if self.storage.read(FILE) == cut:
+            if self.storage.read(FILE) == truncated:
                 return None
             return read_state(self.storage, FILE, Holder)
 
-    def is_silent(self, found: Holder) -> bool:
+    def is_silent(self, holder: Holder) -> bool:
         """Whether a holder has stopped renewing its lease.
 
-        Clocks differ and jump, so that its time only says whether it is worth waiting to see.
+        Clocks differ and jump, so its timestamp only tells whether it is worth waiting to see.
         """
-        if abs(time.time() - found.renewed) < self.expire_seconds:
+        if abs(time.time() - holder.renewed) < self.expire_seconds:
             return False
         time.sleep(1.5 * self.renew_seconds)
-        return read_state(self.storage, FILE, Holder) == found
+        return read_state(self.storage, FILE, Holder) == holder
 
     def check(self) -> None:
-        """Refuse to go on where another has taken the lease."""
+        """Raise where another instance has taken the lease."""
         if self.lost is not None:
             raise self.lost
         with self.lock:
-            found = read_state(self.storage, FILE, Holder)
-        if found is None or found.token != self.own.token:
-            by = found.described() if found is not None else "one that has ended since"
+            holder = read_state(self.storage, FILE, Holder)
+        if holder is None or holder.token != self.own.token:
+            by = "which has ended since" if holder is None else holder.described()
             self.lost = LeaseError(
                 f"{self.storage.uri} was taken over by another instance of the job, {by}, while "
-                "this one was not heard of; nothing more is written. Leave the job to that one, or "
-                "stop it and start again"
+                "this one did not renew its lease; nothing more is written. Leave the job to that "
+                "instance, or stop it and start again"
             )
             raise self.lost
 
     def keep(self) -> None:
-        """Renew the lease until it is given back, or lost."""
+        """Renew the lease until it is released or lost."""
         while not self.ended.wait(self.renew_seconds):
-            looked = time.monotonic()
+            before = time.monotonic()
             try:
                 self.check()
                 self.write()
             except LeaseError:
                 return
-            except Exception:  # the next time, or what the job itself writes, tells
+            except Exception:  # the next renewal, or the job's own writes, will report it
                 continue
-            held_up = time.monotonic() - looked
-            if held_up > self.expire_seconds:
+            suspended = time.monotonic() - before
+            if suspended > self.expire_seconds:
                 self.lost = LeaseError(
-                    f"{self.storage.uri}: this instance of the job was held up for {held_up:.0f} s "
-                    "while it renewed its lease, and another may have begun; start it again"
+                    f"{self.storage.uri}: this instance of the job was suspended for "
+                    f"{suspended:.0f} s while it renewed its lease, and another may have started; "
+                    "start it again"
                 )
                 return
 
     def write(self) -> None:
-        """Say that the holder is alive."""
+        """Renew the lease."""
         self.own.renewed = time.time()
         with self.lock:
             write_state(self.storage, FILE, self.own)
 
 
 def this_system() -> str | None:
-    """What tells this running system, and its space of process numbers, from all others."""
+    """An identifier of this booted system and its process namespace; None where it has none."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
@@ -177,7 +178,7 @@ def this_system() -> str | None:
 
 
 def began(pid: int) -> str | None:
-    """When a process of this system began; None if it is gone.
+    """When a process of this system started; None if it is gone.
 
     >>> began(os.getpid()) == began(os.getpid()) != began(1)
     True

@@ -53,7 +53,7 @@ def run(
             check_conditions(found, job)
             with closing(Engine(found, job)) as engine:
                 engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
-                reporter.starts_with(engine.state)
+                reporter.resume_from(engine.state)
                 with as_lost(lease):
                     _run(engine, once, reporter, lease, asked)
         reporter.ended("stopped")
@@ -165,7 +165,7 @@ def _run(
                 raise lease.lost
             now = time.monotonic()
             if now - checked >= LAG_SECONDS:
-                reporter.note_lag(lag_of(engine))
+                reporter.set_lag(lag_of(engine))
                 reporter.save()
                 checked = now
             if job.heartbeat is not None and now - beaten >= job.heartbeat:
@@ -173,7 +173,7 @@ def _run(
                 beaten = now
     if not asked.is_set() and (error := query.exception()) is not None:
         raise (failure[0] if failure else error) from None
-    reporter.note_lag(lag_of(engine))
+    reporter.set_lag(lag_of(engine))
 
 
 def ended(query: StreamingQuery, wait: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a job tells of itself: a status file, a line for people, JSON logs, Prometheus' figures."""
+"""The status of a job: a status file, a line for people, JSON logs, Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from headgate.spark.storage import Storage
 FILE = "status.json"
 STALE_SECONDS = 30.0
 SAVE_SECONDS = 10.0
-"""An object store gets the status of a job that goes on no more often than this."""
+"""The status of a running job is written to an object store at most once in this time."""
 
 
 class Status(msgspec.Struct):
-    """A job as it is now."""
+    """The status of a job."""
 
     name: str
     state: str = "starting"
@@ -38,9 +38,9 @@ class Status(msgspec.Struct):
     rate: float = 0.0
     """Messages per second, of the last batch."""
     lag_offsets: int | None = None
-    """Messages in the source that are not processed; None where the source cannot say."""
+    """Messages in the source that are not processed yet; None where the source cannot tell."""
     lag_seconds: float | None = None
-    """How long ago the newest change that was written happened; 0 when nothing waits."""
+    """Age of the newest change that was written; 0 when nothing is pending."""
     watermark: int | None = None
     totals: Counts = msgspec.field(default_factory=Counts)
     splice_mismatches: int = 0
@@ -48,7 +48,7 @@ class Status(msgspec.Struct):
 
 
 class Reporter:
-    """Keeps a job's status, and tells it."""
+    """Keeps the status of a job, and reports it."""
 
     def __init__(
         self, name: str, storage: Storage, json_logs: bool = False, out: TextIO | None = None
@@ -58,37 +58,37 @@ class Reporter:
         self.storage, self.json_logs = storage, json_logs
         self.out = out or sys.stderr
         self.saved = (0.0, "")
-        """When the status was last written, and the state it told."""
+        """When the status was last written, and its state."""
         self.live = self.out.isatty() and not json_logs
 
-    def starts_with(self, state: State) -> None:
-        """Take in what earlier runs did."""
+    def resume_from(self, state: State) -> None:
+        """Continue the totals of earlier runs."""
         self.status.batch, self.status.totals = state.batch, state.totals
         self.status.watermark, self.newest = state.announced, state.newest
-        with suppress(DamagedState):  # it is written anew, and nothing depends on it
+        with suppress(DamagedState):  # it is rewritten below, and nothing depends on it
             earlier = read_state(self.storage, FILE, Status)
             self.status.splice_mismatches = 0 if earlier is None else earlier.splice_mismatches
         self.save()
 
     def started(self) -> None:
-        """Say that the job runs, also where there is nothing to do yet."""
+        """Report that the job runs, also where there is nothing to do yet."""
         self.status.state = "running"
         self.save()
 
     def batch_done(self, state: State, reports: list[PartitionReport], seconds: float) -> None:
-        """Take in what a batch did, and say it."""
+        """Add a batch to the status, and report it."""
         status = self.status
         status.state, status.batch = "running", state.batch
         messages = sum(report.counts.messages for report in reports)
         status.rate = round(messages / seconds, 1) if seconds else 0.0
         status.totals, status.watermark = state.totals, state.announced
         self.newest = state.newest
-        self.note_lag(status.lag_offsets)
+        self.set_lag(status.lag_offsets)
         self.save()
-        self.say("batch", messages=messages, seconds=round(seconds, 3))
+        self.log("batch", messages=messages, seconds=round(seconds, 3))
 
-    def note_lag(self, offsets: int | None) -> None:
-        """Take in how far behind the job is."""
+    def set_lag(self, offsets: int | None) -> None:
+        """Set how many messages of the source are not processed yet."""
         self.status.lag_offsets = offsets
         if not offsets:
             self.status.lag_seconds = None if offsets is None else 0.0
@@ -96,28 +96,28 @@ class Reporter:
             self.status.lag_seconds = round(max(0.0, time.time() - self.newest / 1e6), 3)
 
     def ended(self, state: str, reason: str | None = None) -> None:
-        """Say how the job ended."""
+        """Report how the job ended."""
         self.status.state, self.status.reason = state, reason
         self.save()
-        if self.json_logs or state != "failed":  # whoever started it says why it failed
-            self.say(state, reason=reason)
+        if self.json_logs or state != "failed":  # the caller reports the failure
+            self.log(state, reason=reason)
 
     def save(self) -> None:
         """Write the status for `headgate status`; to an object store not every time it changes."""
         now, state = time.time(), self.status.state
-        held = now - self.saved[0] < SAVE_SECONDS and state == self.saved[1]
-        if held and not self.storage.renames:
+        recent = now - self.saved[0] < SAVE_SECONDS and state == self.saved[1]
+        if recent and not self.storage.renames:
             return
         self.saved = now, state
         self.status.updated = now
-        with suppress(StorageError):  # no reason to stop, and not to hide one
+        with suppress(StorageError):  # no reason to stop the job, nor to hide why it stopped
             write_state(self.storage, FILE, self.status)
 
-    def say(self, event: str, **more: Any) -> None:
-        """One line of the log."""
+    def log(self, event: str, **more: Any) -> None:
+        """Write one line of the log."""
         if self.json_logs:
-            told = {"event": event, **msgspec.to_builtins(self.status), **more}
-            line = msgspec.json.encode(told).decode()
+            entry = {"event": event, **msgspec.to_builtins(self.status), **more}
+            line = msgspec.json.encode(entry).decode()
         else:
             line = describe(self.status)
         if self.live and event == "batch":
@@ -130,48 +130,46 @@ class Reporter:
 def describe(status: Status) -> str:
     """A status as one line.
 
-    >>> describe(Status("orders", "running", batch=3, rate=1200.0, lag_offsets=0))
-    'orders: running, batch 3, 1,200 messages/s, 0 behind, 0 messages, 0 dead letters'
-    """
-    parts = [status.state, f"batch {status.batch}", f"{status.rate:,.0f} messages/s"]
+    >>> describe(Status("orders", "running", batch=3, rate=1200.0, lag_offsets=12, lag_seconds=3.2))
+    'orders: running, batch 3, 1,200 messages/s, lag: 12 messages, 3.2 s; total: 0 messages, 0 dead letters'
+    """  # noqa: E501
+    now = [status.state, f"batch {status.batch}", f"{status.rate:,.0f} messages/s"]
     if status.lag_offsets is not None:
-        parts.append(f"{status.lag_offsets:,} behind")
+        now.append(f"lag: {status.lag_offsets:,} messages")
     if status.lag_seconds:
-        parts.append(f"{status.lag_seconds:,.1f} s late")
+        now.append(f"{status.lag_seconds:,.1f} s")
     totals = status.totals
-    parts += [f"{totals.messages:,} messages", f"{totals.dead_letters:,} dead letters"]
+    total = [f"{totals.messages:,} messages", f"{totals.dead_letters:,} dead letters"]
     if totals.repeated:
-        parts.append(f"{totals.repeated:,} repeats")
-    if status.reason:
-        parts.append(status.reason)
-    return f"{status.name}: {', '.join(parts)}"
+        total.append(f"{totals.repeated:,} duplicates")
+    reason = f"; {status.reason}" if status.reason else ""
+    return f"{status.name}: {', '.join(now)}; total: {', '.join(total)}{reason}"
 
 
 def details(status: Status) -> Iterator[str]:
-    """A status as lines: the job, then table by table what was written and what was not."""
+    """A status as lines: the job, then for each table the rows written and the dead letters."""
     yield describe(status)
-    tables = sorted({*status.totals.rows, *status.totals.rejected})
-    for table in tables:
-        rows = status.totals.rows.get(table, {})
-        dead = status.totals.rejected.get(table, {})
-        told = [f"{n:,} {op}" for op, n in sorted(rows.items())]
-        told += [f"{n:,} dead ({code})" for code, n in sorted(dead.items())]
-        yield f"  {shown(table)[1:-1] or '(no table)'}: {', '.join(told)}"
+    totals = status.totals
+    for table in sorted({*totals.rows, *totals.rejected}):
+        rows, rejected = totals.rows.get(table, {}), totals.rejected.get(table, {})
+        counts = [f"{n:,} {op}" for op, n in sorted(rows.items())]
+        counts += [f"{n:,} rejected ({code})" for code, n in sorted(rejected.items())]
+        yield f"  {shown(table)[1:-1] or '(no table)'}: {', '.join(counts)}"
 
 
 def read(checkpoint: str, settings: Mapping[str, str] = NO_SETTINGS) -> Status:
     """The status that a job last wrote."""
     status = read_state(Storage(f"{checkpoint}/headgate", settings), FILE, Status)
     if status is None:
-        raise UsageError(f"{checkpoint} holds no job's status; name a job file or its checkpoint")
+        raise UsageError(f"{checkpoint} has no status of a job; give a job file or its checkpoint")
     silent = time.time() - status.updated
     if status.state in ("starting", "running") and silent > STALE_SECONDS:
-        status.reason = f"not heard of for {silent:,.0f} s; it may have been killed"
+        status.reason = f"no status update for {silent:,.0f} s; the process may be dead"
     return status
 
 
 def metrics(status: Status) -> Iterator[Any]:
-    """A status as Prometheus' figures."""
+    """A status as Prometheus metrics."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     totals = status.totals
@@ -181,10 +179,14 @@ def metrics(status: Status) -> Iterator[Any]:
         ("events", "Events in the messages read", totals.events),
         ("watermarks", "Watermarks among them", totals.watermarks),
         ("rejected_events", "Events in dead letters", totals.rejected_events),
-        ("repeated", "Changes recognised as repeats", totals.repeated),
-        ("late", "Changes that came after the watermark", totals.late),
-        ("filtered", "Changes that the selection leaves out", totals.filtered),
-        ("splice_mismatches", "Stops by a mismatch of splicing", status.splice_mismatches),
+        ("repeated", "Changes recognised as duplicates", totals.repeated),
+        ("late", "Changes older than the watermark", totals.late),
+        ("filtered", "Events filtered by the rules of the job", totals.filtered),
+        (
+            "splice_mismatches",
+            "Stops because splicing and the codecs disagree",
+            status.splice_mismatches,
+        ),
     ):
         family = CounterMetricFamily(f"headgate_{name}", help_, labels=labels)
         family.add_metric([status.name], value)
@@ -194,27 +196,27 @@ def metrics(status: Status) -> Iterator[Any]:
         for op, n in counts.items():
             rows.add_metric([status.name, table, op], n)
     yield rows
-    dead = CounterMetricFamily(
+    rejected = CounterMetricFamily(
         "headgate_dead_letters", "Dead letters", labels=["job", "table", "code"]
     )
     for table, counts in totals.rejected.items():
         for code, n in counts.items():
-            dead.add_metric([status.name, table, code], n)
-    yield dead
+            rejected.add_metric([status.name, table, code], n)
+    yield rejected
     for name, help_, gauge in (
         ("rate", "Messages per second, of the last batch", status.rate),
-        ("lag_offsets", "Messages in the source that wait", status.lag_offsets),
+        ("lag_offsets", "Messages in the source that are not processed yet", status.lag_offsets),
         ("lag_seconds", "Age of the newest change written", status.lag_seconds),
         ("up", "Whether the job runs", float(status.state == "running")),
     ):
         if gauge is not None:
-            found = GaugeMetricFamily(f"headgate_{name}", help_, labels=labels)
-            found.add_metric([status.name], gauge)
-            yield found
+            gauges = GaugeMetricFamily(f"headgate_{name}", help_, labels=labels)
+            gauges.add_metric([status.name], gauge)
+            yield gauges
 
 
 def serve(reporter: Reporter, address: str) -> Any:
-    """Serve the figures over HTTP; returns what stops it."""
+    """Serve the metrics over HTTP; returns the server, which can be shut down."""
     from prometheus_client import CollectorRegistry, start_http_server
 
     class Collector:

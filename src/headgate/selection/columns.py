@@ -81,8 +81,8 @@ class Projection:
         if lost is not None:
             raise SelectionError(
                 "key-column",
-                f"the filter of {self.table} leaves out {shown(lost)}, a column of the key",
-                "keep the columns of the key: without them nobody can tell rows apart",
+                f"the filter of {self.table} removes {shown(lost)}, a primary key column",
+                "keep the primary key: rows cannot be identified without it",
             )
         return msgspec.structs.replace(
             event,

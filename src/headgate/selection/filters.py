@@ -21,7 +21,7 @@ class Filter:
     table: str = key(
         "the tables whose rows are filtered: a pattern, as under `tables`",
         read=table_pattern,
-        missing="the filter names no table; add table: database.table",
+        missing="the filter has no table; add table: database.table",
     )
     ops: tuple[str, ...] | None = key(
         f"operations that are kept: `{' '.join(OPS)}`; `snapshot` is a row of an initial load",
@@ -65,7 +65,7 @@ class Transform:
         "`database.table`, with `\\.*` for any text",
         name="source-table",
         read=flink_glob,
-        missing="the transform names no source-table",
+        missing="the transform has no source-table",
     )
     filter: str | None = key("rows that are kept: our `where`", None, read=not_empty)
     projection: str | None = key(
@@ -93,6 +93,6 @@ def check_columns(filter: Filter, schema: str | None) -> None:
     removed = Projection(filter.columns, filter.table).first_removed(table.key)
     if removed is not None:
         raise UsageError(
-            f"the filter leaves out {shown(removed)}, a column of the key of {filter.table}; "
-            "keep it: without it nobody can tell rows apart"
+            f"the filter removes {shown(removed)}, a primary key column of {filter.table}; "
+            "keep it: rows cannot be identified without it"
         )

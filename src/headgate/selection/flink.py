@@ -19,14 +19,14 @@ def flink_regex(pattern: str) -> str:
     parts = re.split(r"(?<!\\)\.", pattern)
     if not 2 <= len(parts) <= 3:
         raise UsageError(
-            f"{shown(pattern)} is no database.table or database.schema.table; as in Flink CDC "
-            "a dot is the dot between the names, and '\\.' in an expression is any character"
+            f"{shown(pattern)} is not database.table or database.schema.table; as in Flink CDC, "
+            "a dot separates the names, and '\\.' in an expression is any character"
         )
     return "\\.".join(part.replace("\\.", ".") for part in parts)
 
 
 def flink_glob(pattern: str) -> str:
-    r"""The same as a glob, where that says the same.
+    r"""Flink CDC's `source-table` as a glob, where it can be one.
 
     >>> flink_glob(r"shop.order_\.*")
     'shop.order_*'
@@ -34,7 +34,7 @@ def flink_glob(pattern: str) -> str:
     parts = flink_regex(pattern).split("\\.")
     if not all(re.fullmatch(r"[\w$-]*", part.replace(".*", "")) for part in parts):
         raise UsageError(
-            f"{shown(pattern)} is more than names and '\\.*'; say it under filter: with * and ?"
+            f"{shown(pattern)} is more than names and '\\.*'; use filter: with * and ?"
         )
     return ".".join(part.replace(".*", "*") for part in parts)
 
@@ -46,7 +46,7 @@ def replace_symbol(table: str, to: str | None, symbol: str) -> tuple[str, str]:
     ('shop\\.(.*)', 'ods.ods_$1')
     """
     if to is None or symbol not in to:
-        raise UsageError(f"sink-table does not have the replace-symbol {shown(symbol)}")
+        raise UsageError(f"sink-table does not contain the replace-symbol {shown(symbol)}")
     if "$" in to.replace(symbol, ""):
         raise UsageError("sink-table has both a replace-symbol and $; use one of them")
     database, rest = split_regex(table)
@@ -65,5 +65,7 @@ def projection(text: str) -> tuple[str, ...] | None:
     if text.strip() in ("*", "\\*"):
         return None
     if not _COLUMN_LIST.fullmatch(text):
-        raise UsageError("only a list of columns is taken, or '*'; Headgate computes none")
+        raise UsageError(
+            "only a list of columns or '*' is supported; Headgate does not compute columns"
+        )
     return tuple(part.strip() for part in text.split(","))

@@ -24,7 +24,7 @@ def glob_regex(pattern: str) -> str:
 
 
 def split_glob(pattern: str) -> tuple[str, str]:
-    """The database and the table of a pattern, refusing what is none.
+    """The database and the table of a table pattern.
 
     >>> split_glob("shop.tmp_*")
     ('shop', 'tmp_*')
@@ -33,7 +33,7 @@ def split_glob(pattern: str) -> tuple[str, str]:
         raise UsageError(f"{shown(pattern)} starts with '!'; list {pattern[1:]!a} under exclude")
     if _NOT_A_GLOB.search(pattern):
         raise UsageError(
-            f"{shown(pattern)} is no pattern of a table; write database.table or, where the "
+            f"invalid table pattern {shown(pattern)}; write database.table or, where the "
             "source has schemas, database.schema.table or schema.table, without quotes, "
             "with * for any text and ? for any character"
         )
@@ -41,22 +41,21 @@ def split_glob(pattern: str) -> tuple[str, str]:
     if not dot:
         hint = "*.*" if pattern in ("", "*") else f"{pattern}.*"
         raise UsageError(
-            f"{shown(pattern)} names no database and table; did you mean {hint!r}? "
-            "write database.table"
+            f"{shown(pattern)} is not database.table; did you mean {hint!r}? write database.table"
         )
     if not database or not table or table.startswith("."):
-        raise UsageError(f"{shown(pattern)} is no pattern of a table; write it as 'shop.*'")
+        raise UsageError(f"invalid table pattern {shown(pattern)}; write it as 'shop.*'")
     return database, table
 
 
 def table_pattern(text: str) -> str:
-    """A table pattern as it was written, refusing what is none."""
+    """A table pattern, checked."""
     split_glob(text)
     return text
 
 
 def in_schema(table: str) -> tuple[str, str] | None:
-    """A pattern's table, read as schema and table; None where it names no schema.
+    """The table of a pattern, read as schema and table; None if it has no schema.
 
     >>> in_schema("public.tmp_*"), in_schema("tmp_*")
     (('public', 'tmp_*'), None)
@@ -130,7 +129,7 @@ def as_glob(template: str) -> str:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether some text fits both globs.
+    """Whether some text matches both globs.
 
     >>> overlap("cdc-*", "*-orders"), overlap("cdc-*", "cdc.orders")
     (True, False)

@@ -21,7 +21,7 @@ def split_regex(pattern: str) -> tuple[str, str]:
     at = _dot(pattern)
     if at is None:
         raise UsageError(
-            f"{shown(pattern)} does not say where the database's name ends; "
+            f"no dot separates database and table in {shown(pattern)}; "
             "write it as 'shop.(.*)' or 'shop\\.orders_.*'"
         )
     database, table = pattern[: at[0]], pattern[at[1] :]
@@ -29,7 +29,7 @@ def split_regex(pattern: str) -> tuple[str, str]:
         try:
             re.compile(part)
         except (re.error, RecursionError, OverflowError) as error:
-            raise UsageError(f"{shown(pattern)} is no regular expression: {error}") from None
+            raise UsageError(f"invalid regular expression {shown(pattern)}: {error}") from None
     if not database or not table:
         raise UsageError(f"{shown(pattern)} lacks a database or a table; write database.table")
     return database, table
@@ -52,7 +52,7 @@ def regex_in_schema(table: str) -> tuple[str, str] | None:
 
 
 def groups(pattern: str) -> int:
-    """How many groups an expression has.
+    """The number of groups of an expression.
 
     >>> groups("(a)(b)")
     2
@@ -61,12 +61,12 @@ def groups(pattern: str) -> int:
 
 
 def check_groups(template: str, count: int) -> None:
-    """Refuse a `$1` for which there is no group."""
+    """Reject a `$1` for which there is no group."""
     for number in _GROUP.findall(template):
         if not 1 <= int(number) <= count:
             raise UsageError(
-                f"{shown(template)} asks for group ${number}, and the table's pattern has "
-                f"{count or 'none'}; put parentheses around what is meant"
+                f"{shown(template)} refers to group ${number}, but the table pattern has "
+                f"{count or 'none'}; put parentheses around the group"
             )
 
 

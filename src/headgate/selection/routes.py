@@ -29,7 +29,7 @@ class Route:
         "without `*`, `+` or `?` after it is the dot between the two. Where the source has "
         "schemas: `database.schema.table`, `schema.table` or `database.table`, as above",
         aliases={"source-table": flink_regex},
-        missing="the route names no table; add table: 'database.(.*)'",
+        missing="the route has no table; add table: 'database.(.*)'",
     )
     to: str | None = key(
         "the new `database.table` or `database.schema.table`; `$1`, `$2` … are the groups in "
@@ -45,7 +45,7 @@ class Route:
 
     def __post_init__(self) -> None:
         if self.to is None and self.topic is None:
-            raise UsageError("the route leads nowhere; add to: database.table or topic: …")
+            raise UsageError("the route has no target; add to: database.table or topic: …")
         count = sum(map(groups, split_regex(self.table)))
         if self.to is not None:
             split_target(self.to)
@@ -155,7 +155,7 @@ def split_target(template: str) -> tuple[str, ...]:
     names = tuple(template.split("."))
     if not 2 <= len(names) <= 3 or not all(names):
         raise UsageError(
-            f"{shown(template)} is no target; write database.table, as in 'lake.$1', or "
+            f"invalid target {shown(template)}; write database.table, as in 'lake.$1', or "
             "database.schema.table"
         )
     return names
@@ -191,7 +191,7 @@ def topic_name(template: str, names: Names, found: tuple[str, ...]) -> str:
     if len(topic) > MAX_TOPIC or topic in ("", ".", ".."):
         raise SelectionError(
             "route",
-            f"no topic can be called {shown(topic)}",
-            f"a topic's name has 1 to {MAX_TOPIC} characters: give the table a route of its own",
+            f"{shown(topic)} is not a valid topic name",
+            f"topic names have 1 to {MAX_TOPIC} characters: give the table a route of its own",
         )
     return topic

@@ -116,8 +116,8 @@ class Selection:
         if decision.selected is None:
             raise SelectionError(
                 "no-table",
-                "the row does not tell the database and table by which it is selected",
-                "name them with the source's options, or include *.*",
+                "the row lacks the database or table name by which it is selected",
+                "set them with the source's options, or include *.*",
             )
         return decision.selected and (decision.ops is None or event.op in decision.ops)
 
