@@ -141,7 +141,7 @@ def test_state_of_another_version(broker: Broker, tmp_path: Path) -> None:
 
     assert 2 == job.once()
 
-    assert "0.json is of another version of Headgate" in job.told()
+    assert "0.json was written by another version of Headgate" in job.told()
     assert [*range(10)] == rows(job)
     file.write_text(whole)
     assert 0 == job.once(), job.told()

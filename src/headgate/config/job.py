@@ -115,5 +115,5 @@ def sections() -> dict[str, Key]:
     ['source', 'tables', 'filter', 'ddl', 'route', 'sink', 'pipeline']
     """
     declared = keys(Job)
-    found = {name: declared[name] for name in ("source", *keys(Rules), "sink")}
-    return found | {"pipeline": Key("pipeline", "pipeline", "how the job runs", Pipeline)}
+    named = {name: declared[name] for name in ("source", *keys(Rules), "sink")}
+    return named | {"pipeline": Key("pipeline", "pipeline", "how the job runs", Pipeline)}

@@ -83,7 +83,7 @@ class SectionReader:
             return tuple(self.section(read, item, f"a {name}") for item in self.listed(node, name))
         if not key.many:
             return self.one(node, name, read, key.path)
-        items = self.each(node, name, read)
+        items = self.items(node, name, read)
         if key.empty and not items:
             raise self.wrong(node, f"{name} is empty; {key.empty}")
         return items
@@ -91,14 +91,14 @@ class SectionReader:
     def settings(self, node: Node, prefix: str) -> dict[str, str]:
         """A mapping of settings, whose names start with the name of the key."""
         entries = self.entries(node, f"{prefix.capitalize()} setting", None)
-        for name, each in entries.items():
+        for name, entry in entries.items():
             if not name.startswith(f"{prefix}."):
                 error = f"{shown(name)} is not a {prefix.capitalize()} setting"
-                raise self.wrong(each, f"{error}; write {prefix}.{name}")
-        return {name: self.text(each, name) for name, each in entries.items()}
+                raise self.wrong(entry, f"{error}; write {prefix}.{name}")
+        return {name: self.text(entry, name) for name, entry in entries.items()}
 
     def entries(self, node: Node, what: str, declared: Keys | None) -> dict[str, Node]:
-        """The entries of a mapping, each key a declared one."""
+        """The entries of a mapping, by their declared names."""
         if not isinstance(node.value, dict):
             must = "must be a mapping (key: value)"
             if node.missing or not node.value:
@@ -146,16 +146,16 @@ class SectionReader:
             except UsageError as error:
                 raise UsageError(f"{what}: {error}") from None
 
-    def each(self, node: Node, what: str, read: Read) -> tuple[Any, ...]:
+    def items(self, node: Node, what: str, read: Read) -> tuple[Any, ...]:
         """A list of texts; a single text may have several, separated by commas."""
         if isinstance(node.value, str):
             texts = (
                 [t.strip() for t in node.value.split(",")] if node.value.strip() else [node.value]
             )
-            items = [Node(text, node.where, node.missing) for text in texts]
+            nodes = [Node(text, node.where, node.missing) for text in texts]
         else:
-            items = self.listed(node, what)
-        return tuple(self.one(item, what, read) for item in items)
+            nodes = self.listed(node, what)
+        return tuple(self.one(item, what, read) for item in nodes)
 
     def path(self, text: str) -> str:
         """An absolute path; URIs of other file systems stay as they are."""

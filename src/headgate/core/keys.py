@@ -17,12 +17,12 @@ from headgate.core.errors import UsageError, unknown_name
 from headgate.core.scalars import truth, whole_number
 
 Read = Callable[[str], Any] | type
-"""What a value is made with: a function of its text, or the dataclass of a section."""
+"""What reads a value: a function of its text, or the dataclass of a section."""
 _READ: dict[Any, Callable[[str], Any]] = {str: str, bool: truth, int: whole_number}
 
 
 class KeyedError(UsageError):
-    """A dataclass refuses the value of one of its keys, which an error can be located by."""
+    """A dataclass rejects the value of one of its keys, by which the error is located."""
 
     def __init__(self, key: str, text: str) -> None:
         super().__init__(text)
@@ -39,7 +39,7 @@ class Key:
     """The field of the dataclass."""
     help: str
     read: Read
-    """Makes the value, or each item of a list."""
+    """Reads the value, or an item of a list."""
     default: str = "none"
     """The default, for the docs."""
     many: bool = False
@@ -47,11 +47,11 @@ class Key:
     open: bool = False
     """Whether it is a mapping whose keys are not declared here."""
     aliases: Mapping[str, Read] = field(default_factory=dict)
-    """Other names of the key, and what their values are made with."""
+    """Other names of the key, and what reads their values."""
     empty: str = ""
     """What to do instead of an empty list, where that is refused."""
     missing: str = ""
-    """What is said where the key is not there, if it must be."""
+    """The error where a required key is missing."""
     path: bool = False
     """Whether it is a path, relative to the job file."""
 
@@ -77,7 +77,7 @@ def key(
 ) -> Any:
     """Declare the field of a dataclass as a key of job files.
 
-    A default that is text is read as if a file had it; one that is a class is made anew each time.
+    A default that is text is read as if a file had it; one that is a class is instantiated.
     `name` is the key where it is not the field's name, `open` says that the keys of a mapping are
     not declared here, and `secret` keeps the value out of `repr`.
     """
@@ -107,7 +107,7 @@ def keys(cls: type) -> dict[str, Key]:
     """
     hints = typing.get_type_hints(cls)
     fields = [f for f in dataclasses.fields(cls) if "help" in f.metadata]
-    return {found.name: found for found in (_key(f, hints[f.name]) for f in fields)}
+    return {key.name: key for key in (_key(f, hints[f.name]) for f in fields)}
 
 
 def spelling(name: str, known: Iterable[str]) -> str | None:
@@ -117,11 +117,11 @@ def spelling(name: str, known: Iterable[str]) -> str | None:
     'max_messages'
     """
     plain = name.replace("-", "_")
-    return next((each for each in known if each.replace("-", "_") == plain), None)
+    return next((word for word in known if word.replace("-", "_") == plain), None)
 
 
 def one_of(what: str, known: tuple[str, ...]) -> Callable[[str], str]:
-    """What reads one of several words.
+    """A reader of one of several words.
 
     >>> one_of("operation", ("insert", "update"))("insert")
     'insert'
@@ -137,7 +137,7 @@ def one_of(what: str, known: tuple[str, ...]) -> Callable[[str], str]:
 
 
 def not_empty(text: str) -> str:
-    """A text that says something."""
+    """A text that is not blank."""
     if not text.strip():
         raise UsageError("is empty; fill it or leave it out")
     return text
@@ -146,7 +146,7 @@ def not_empty(text: str) -> str:
 def _key(field: dataclasses.Field[Any], hint: Any) -> Key:
     data = field.metadata
     if isinstance(hint, types.UnionType):
-        hint = next(each for each in typing.get_args(hint) if each is not type(None))
+        hint = next(t for t in typing.get_args(hint) if t is not type(None))
     many = typing.get_origin(hint) is tuple
     item = typing.get_args(hint)[0] if many else hint
     return Key(
@@ -170,5 +170,5 @@ def _default_text(field: dataclasses.Field[Any]) -> str:
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
     if isinstance(default, tuple) and default:
-        return " ".join(f"`{each}`" for each in default)
+        return " ".join(f"`{item}`" for item in default)
     return "required" if default is MISSING and field.default_factory is MISSING else "none"

@@ -67,11 +67,11 @@ class Projection:
         return not self._exclude.fullmatch(name)
 
     def _project_types(self, types: Types | None) -> tuple[Types | None, str | None]:
-        """The types that are left, and a handle key's column that is not."""
+        """The types that are kept, and the first handle key column that is removed."""
         if types is None:
             return None, None
-        kept = {name: told for name, told in types.items() if self.keeps[name]}
-        handles = tuple(name for name, told in types.items() if (told.flags or 0) & HANDLE_KEY)
+        kept = {name: type for name, type in types.items() if self.keeps[name]}
+        handles = tuple(name for name, type in types.items() if (type.flags or 0) & HANDLE_KEY)
         return kept, self.first_removed(handles)
 
     def apply(self, event: Event) -> Event:
@@ -108,19 +108,19 @@ class Projection:
     def _project_list(self, text: str) -> str | None:
         """A list of columns, or a mapping by column, without those that are not kept."""
         try:
-            told = msgspec.json.decode(text)
+            columns = msgspec.json.decode(text)
         except (msgspec.MsgspecError, RecursionError):
             return None
-        if isinstance(told, list):
-            told = [name for name in told if isinstance(name, str) and self.keeps[name]]
-        elif isinstance(told, dict):
-            told = {name: value for name, value in told.items() if self.keeps[name]}
+        if isinstance(columns, list):
+            columns = [name for name in columns if isinstance(name, str) and self.keeps[name]]
+        elif isinstance(columns, dict):
+            columns = {name: value for name, value in columns.items() if self.keeps[name]}
         else:
             return None
-        return msgspec.json.encode(told).decode() if told else None
+        return msgspec.json.encode(columns).decode() if columns else None
 
 
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """What matches a name that fits one of the globs."""
+    """An expression for names that match one of the globs."""
     choices = "|".join(map(glob_regex, patterns)) or r"(?!)"
     return re.compile(choices, re.IGNORECASE | re.DOTALL)

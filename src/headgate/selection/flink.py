@@ -52,7 +52,7 @@ def replace_symbol(table: str, to: str | None, symbol: str) -> tuple[str, str]:
     database, rest = split_regex(table)
     schema = regex_in_schema(rest)
     above, name = ([database], rest) if schema is None else ([database, schema[0]], schema[1])
-    number = sum(groups(each) for each in above) + 1
+    number = sum(map(groups, above)) + 1
     return "\\.".join([*above, f"({name})"]), to.replace(symbol, f"${number}")
 
 

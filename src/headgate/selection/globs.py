@@ -120,7 +120,7 @@ def any_true(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 def as_glob(template: str) -> str:
-    """A topic's or table's template as a glob of all it can become.
+    """The template of a topic or table as a glob that matches all it can become.
 
     >>> as_glob("cdc.{database}.$1")
     'cdc.*.*'
@@ -149,10 +149,10 @@ def overlap(one: str, other: str) -> bool:
 
 
 def _stars(ways: set[int], pattern: str) -> set[int]:
-    """Also the places that are reached by letting a star be nothing."""
-    found = set(ways)
+    """The positions in a glob, and those reached from them if stars match nothing."""
+    reached = set(ways)
     for way in ways:
         while way < len(pattern) and pattern[way] == "*":
             way += 1
-            found.add(way)
-    return found
+            reached.add(way)
+    return reached

@@ -78,16 +78,16 @@ class FlinkRoute(Route):
 
 
 class Match(NamedTuple):
-    """How a route fits a table."""
+    """How a route matches a table."""
 
     groups: tuple[str, ...]
-    """What the groups of the pattern are."""
+    """The texts of the groups of its pattern."""
     in_schema: bool
-    """Whether the pattern speaks of the table's schema, and not of any."""
+    """Whether the pattern names the schema of the table, rather than any."""
 
 
 class Router:
-    """One route, ready to be used."""
+    """A compiled route."""
 
     def __init__(self, route: Route) -> None:
         self.route = route
@@ -98,7 +98,7 @@ class Router:
         self.to = split_target(route.to) if route.to is not None else None
 
     def match(self, database: str | None, schema: str | None, table: str) -> Match | None:
-        """How the route fits a table; None if it does not.
+        """How the route matches a table; None if it does not.
 
         Where the source has schemas, two names are `database.table`, of any schema, or
         `schema.table`.
@@ -107,43 +107,43 @@ class Router:
         Match(groups=('orders',), in_schema=False)
         """
         if schema is not None and self.in_schema is not None:
-            found = _groups(self.in_schema, (database, schema, table))
-            return None if found is None else Match(found, True)
-        found = _groups(self.names, (database, table))
-        if found is not None:
-            return Match(found, False)
-        found = None if schema is None else _groups(self.names, (schema, table))
-        return None if found is None else Match(found, True)
+            matched = _groups(self.in_schema, (database, schema, table))
+            return None if matched is None else Match(matched, True)
+        matched = _groups(self.names, (database, table))
+        if matched is not None:
+            return Match(matched, False)
+        matched = None if schema is None else _groups(self.names, (schema, table))
+        return None if matched is None else Match(matched, True)
 
     def new_names(self, old: Names, match: Match) -> Names:
-        """What a table that the route fits is called from now on.
+        """The new names of a table that the route matches.
 
-        A target of two names leaves a schema that the pattern does not speak of.
+        A target of two names keeps a schema that the pattern does not name.
         """
         if self.to is None:
             return old
         words = {"database": old[0], "schema": old[1] or old[0], "table": old[2]}
-        found = [filled(part, words, match.groups) for part in self.to]
-        if len(found) == 3:
-            return found[0], found[1], found[2]
-        return found[0], None if match.in_schema else old[1], found[1]
+        new = [filled(part, words, match.groups) for part in self.to]
+        if len(new) == 3:
+            return new[0], new[1], new[2]
+        return new[0], None if match.in_schema else old[1], new[1]
 
 
 def _compiled(*expressions: str) -> list[re.Pattern[str]]:
-    return [re.compile(each, re.DOTALL) for each in expressions]  # a name may hold a line feed
+    return [re.compile(regex, re.DOTALL) for regex in expressions]  # a name may hold a line feed
 
 
 def _groups(
     patterns: list[re.Pattern[str]], names: tuple[str | None, ...]
 ) -> tuple[str, ...] | None:
-    """The groups of all patterns, if each fits its name."""
-    found: list[str] = []
+    """The groups of all patterns, if every one matches its name."""
+    matched: list[str] = []
     for pattern, name in zip(patterns, names):
         match = None if name is None else pattern.fullmatch(name)
         if match is None:
             return None
-        found += match.groups("")
-    return tuple(found)
+        matched += match.groups("")
+    return tuple(matched)
 
 
 def split_target(template: str) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def split_target(template: str) -> tuple[str, ...]:
 def filled(
     template: str,
     words: Mapping[str, str | None],
-    found: tuple[str, ...],
+    groups: tuple[str, ...],
     write: Callable[[str], str] = str,
 ) -> str:
     """A template with its names and `$1`, `$2` … replaced.
@@ -174,20 +174,20 @@ def filled(
     """
 
     def place(match: re.Match[str]) -> str:
-        return write(found[int(match[2]) - 1] if match[2] else words[match[1]] or "")
+        return write(groups[int(match[2]) - 1] if match[2] else words[match[1]] or "")
 
     return _PLACE.sub(place, template)
 
 
-def topic_name(template: str, names: Names, found: tuple[str, ...]) -> str:
-    """A topic's name; characters that topics cannot have are written as `_x` and their bytes.
+def topic_name(template: str, names: Names, groups: tuple[str, ...]) -> str:
+    """A topic name; characters that topic names cannot have are written as `_x` and their bytes.
 
     Different names stay different: where a name itself has such an `_x41`, its `_` is escaped.
 
     >>> topic_name("cdc.{database}.{table}", ("shop", None, "été"), ())
     'cdc.shop._xc3_xa9t_xc3_xa9'
     """
-    topic = filled(template, words(template, *names), found, safe)
+    topic = filled(template, words(template, *names), groups, safe)
     if len(topic) > MAX_TOPIC or topic in ("", ".", ".."):
         raise SelectionError(
             "route",

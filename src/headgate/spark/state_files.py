@@ -1,4 +1,4 @@
-"""The files of a job's state: each tells the version of its shape; one that is no good is named."""
+"""The state files of a job: each has a version, and errors name a file that is damaged."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from headgate.core.errors import UsageError
 from headgate.spark.storage import Storage
 
 VERSION = 2
-"""Of everything that a job keeps: raised with each change after which an old file means another
-thing, or can no longer be read."""
+"""The version of all state files: raised with each change after which an old file would mean
+something else, or can no longer be read."""
 T = TypeVar("T")
 
 
 class DamagedState(UsageError):
-    """A file of state cannot be read."""
+    """A state file cannot be read."""
 
 
 class _Versioned(msgspec.Struct):
@@ -24,7 +24,7 @@ class _Versioned(msgspec.Struct):
 
 
 def write_state(storage: Storage, name: str, content: Any) -> None:
-    """Write a file of state.
+    """Write a state file.
 
     >>> import tempfile
     >>> store = Storage(tempfile.mkdtemp())
@@ -36,19 +36,19 @@ def write_state(storage: Storage, name: str, content: Any) -> None:
 
 
 def read_state(storage: Storage, name: str, type: type[T]) -> T | None:
-    """Read a file of state; None if there is none. Damage and another version are refused."""
-    found = storage.read(name)
-    if found is None:
+    """Read a state file; None if there is none. A damaged file or another version is an error."""
+    content = storage.read(name)
+    if content is None:
         return None
     try:
-        version = msgspec.json.decode(found, type=_Versioned).version
+        version = msgspec.json.decode(content, type=_Versioned).version
         if version == VERSION:
-            return msgspec.json.decode(found, type=type)
+            return msgspec.json.decode(content, type=type)
     except msgspec.MsgspecError:
         raise damaged(storage, name) from None
     raise UsageError(
-        f"{storage.uri}/{name} is of another version of Headgate: its state has version "
-        f"{version or 'none'}, and this one reads {VERSION}; go on with the version that wrote it, "
+        f"{storage.uri}/{name} was written by another version of Headgate: its state has version "
+        f"{version or 'none'}, and this one reads {VERSION}; use the version that wrote it, "
         "or start with a new checkpoint and a new target"
     )
 

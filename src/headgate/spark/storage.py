@@ -16,13 +16,13 @@ from headgate.core.errors import naming
 from headgate.spark.filesystem import NO_SETTINGS, file_system, for_spark
 
 COPIES = 16
-"""So many objects are copied side by side."""
+"""The number of objects that are copied in parallel."""
 
 
 class Storage:
-    """A folder. Names are relative to it; `settings` are Spark's, for file systems that need any.
+    """A folder. Names are relative to it; `settings` are Spark's, for file systems that need them.
 
-    On a local file system what is `private` can be read by its owner only.
+    On a local file system a `private` folder can be read by its owner only.
 
     >>> import tempfile
     >>> store = Storage(tempfile.mkdtemp())
@@ -38,7 +38,7 @@ class Storage:
         self.fs, self.root = file_system(uri, settings)
         self.is_local = isinstance(self.fs, fs.LocalFileSystem)
         self.renames = self.is_local or self.fs.type_name == "hdfs"
-        """Whether folders can be renamed. Object stores cannot; a put to them is whole or not."""
+        """Whether folders can be renamed. Object stores cannot; their puts are atomic."""
 
     def path(self, name: str) -> str:
         """The path of a name, for Arrow."""
@@ -51,11 +51,11 @@ class Storage:
     def exists(self, name: str = "") -> bool:
         """Whether there is a file or folder."""
         with self.naming("read", name):
-            found: bool = self.fs.get_file_info(self.path(name)).type != fs.FileType.NotFound
-            return found
+            info = self.fs.get_file_info(self.path(name))
+            return bool(info.type != fs.FileType.NotFound)
 
     def names(self, folder: str = "") -> list[str]:
-        """What is in a folder, sorted; nothing if there is no such folder."""
+        """The names in a folder, sorted; none if there is no such folder."""
         with self.naming("read", folder):
             chosen = fs.FileSelector(self.path(folder), allow_not_found=True)
             return sorted(info.base_name for info in self.fs.get_file_info(chosen))
@@ -115,10 +115,10 @@ class Storage:
             self.fs.move(self.path(name), self.path(to))
 
     def move_folder(self, name: str, to: str) -> None:
-        """Put a folder in its place: at once, where folders can be renamed.
+        """Move a folder: atomically, where folders can be renamed.
 
-        Elsewhere its files are copied, those that lie in the folder itself last: when they are
-        there, all of them are.
+        Elsewhere its files are copied, those at the top of the folder last: when they are there,
+        all others are.
         """
         if self.renames:
             self.make_folder(os.path.dirname(to))
@@ -147,5 +147,5 @@ class Storage:
                 self.fs.delete_file(self.path(name))
 
     def naming(self, verb: str, name: str) -> AbstractContextManager[None]:
-        """Say of an error of the file system which path it met."""
+        """Name the path in errors of the file system."""
         return naming(verb, self.path(name) if self.is_local else f"{self.uri}/{name}")
