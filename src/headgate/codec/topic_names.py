@@ -23,8 +23,8 @@ def checked_topic(template: str) -> str:
     plain = _PLACE.sub("x", template)
     if not _TOPIC.fullmatch(plain) or len(plain) > MAX_TOPIC or plain in (".", ".."):
         raise UsageError(
-            f"no topic is called {shown(template)}; at most {MAX_TOPIC} letters, digits and . _ - "
-            "are allowed, {database}, {schema} and {table} stand for the event's"
+            f"invalid topic name {shown(template)}; use at most {MAX_TOPIC} letters, digits and "
+            ". _ -, and {database}, {schema} and {table} for the names of the event"
         )
     return template
 
@@ -36,6 +36,6 @@ def check_topic_pattern(topic: str) -> None:
     """
     if not _TOPIC_GLOB.fullmatch(topic) or len(topic) > MAX_TOPIC or topic in (".", ".."):
         raise UsageError(
-            f"no topic is called {shown(topic)}; letters, digits, . _ - are allowed, "
-            "* and ? stand for any text and any character"
+            f"invalid topic name {shown(topic)}; use letters, digits and . _ -, "
+            "and * and ? for any text and any character"
         )
