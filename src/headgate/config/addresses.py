@@ -139,7 +139,7 @@ def _query(query: str, fill: Callable[[str], str]) -> dict[str, str]:
             raise UsageError(f"{told} has no value; write name=value, {_IN_URI}")
         name = _canonical(name)
         if name in params:
-            raise UsageError(f"the parameter {shown(name)} is there twice; give it once")
+            raise UsageError(f"the parameter {shown(name)} is given twice; set it once")
         params[name] = fill(_decoded(value.replace("+", " ")))
     return params
 

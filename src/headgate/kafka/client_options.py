@@ -177,7 +177,7 @@ def client_settings(options: type[T], address: Address) -> tuple[T, dict[str, st
     settings |= _timeouts(own)
     for name in raw:
         if name in settings:
-            raise UsageError(f"{name} and a parameter say the same; give one of them")
+            raise UsageError(f"{name} and a parameter are aliases; set only one")
     return own, settings | raw
 
 
