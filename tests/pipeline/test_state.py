@@ -75,7 +75,9 @@ def test_a_file_of_another_version_or_damaged_is_named(
     whole = file.read_text()
     for told, version in (("9", '"version":9,'), ("none", "")):
         file.write_text(whole.replace('"version": 2,', version))
-        with pytest.raises(UsageError, match=rf"{name} was written by another .* has version {told}, "):
+        with pytest.raises(
+            UsageError, match=rf"{name} was written by another .* has version {told}, "
+        ):
             read()
     for wrong in ("", whole[:-9], '{"version": 2, "batch": "x", "id": 1, "job": 1, "name": 1}'):
         file.write_text(wrong)
