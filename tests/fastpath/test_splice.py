@@ -24,7 +24,8 @@ from headgate.core.errors import SpliceError
 from headgate.core.event import ColumnType, Event
 from headgate.fastpath import convert, kernel, splicer, values
 from headgate.fastpath.convert import FastConverter, converter
-from headgate.fastpath.templates import Learner, leaves_of, pairs_of
+from headgate.fastpath.learner import Learner
+from headgate.fastpath.leaves import leaves_of, pairs_of
 
 TOPIC = "prefix.shop.orders"
 Message = tuple["bytes | None", "bytes | None"]

@@ -1,4 +1,4 @@
-"""Conversion of batches: spliced where templates are known, by the codecs where not."""
+"""Conversion of batches: by templates where they are known, by the codecs where not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("headgate.fastpath")
 WARM = 4_000
-"""So many messages must have come before templates are worth their while."""
+"""The number of messages after which learning templates pays."""
 
 
 class FastConverter:
@@ -116,7 +116,7 @@ class FastConverter:
             return self.new_splicer() if self.rows_since_ddl > WARM and can_compile() else None
         codecs = self.codecs
         name = repr((codecs.format, codecs.options, codecs.target, codecs.target_options))
-        return shared(name, rows, self.new_splicer)
+        return shared_splicer(name, rows, self.new_splicer)
 
     def new_splicer(self) -> Splicer:
         """A splicer with codecs of its own."""
@@ -134,7 +134,9 @@ class FastConverter:
     def losses(self, spliced: Spliced) -> Counter[str]:
         """What was lost in splicing, counted."""
         lost: Counter[str] = Counter()
-        for template, count in self.splicer.program.met(spliced) if self.splicer else ():
+        for template, count in (
+            self.splicer.program.template_counts(spliced) if self.splicer else ()
+        ):
             for codes in template.answer.lost:
                 for code in codes:
                     lost[code] += count
@@ -158,7 +160,7 @@ def converter(
 def in_rows(
     first: pa.RecordBatch, first_rows: Any, second: pa.RecordBatch, second_rows: Any
 ) -> pa.RecordBatch:
-    """Two parts of a batch in the order of the rows that they come of.
+    """Two parts of a batch in the order of their source rows.
 
     >>> parts = [pa.record_batch({"value": values}) for values in (["a", "c"], ["b"])]
     >>> in_rows(parts[0], [0, 2], parts[1], [1]).column("value").to_pylist()
@@ -168,23 +170,23 @@ def in_rows(
         return first
     order = np.argsort(np.concatenate([first_rows, second_rows]), kind="stable")
     both = pa.Table.from_batches([first, second]).combine_chunks().take(pa.array(order))
-    (found,) = both.combine_chunks().to_batches()
-    return found
+    (merged,) = both.combine_chunks().to_batches()
+    return merged
 
 
-MOST_SPLICERS = 8
+MAX_SPLICERS = 8
 _splicers: dict[str | bytes, Splicer] = {}
 _seen: Counter[str | bytes] = Counter()
 
 
-def shared(told: str | bytes, rows: int, make: Callable[[], Splicer]) -> Splicer | None:
+def shared_splicer(name: str | bytes, rows: int, make: Callable[[], Splicer]) -> Splicer | None:
     """This process's splicer of that name; None until enough messages have come for it."""
-    _seen[told] += rows
-    if told not in _splicers and _seen[told] > WARM and can_compile():
-        if len(_splicers) >= MOST_SPLICERS:
+    _seen[name] += rows
+    if name not in _splicers and _seen[name] > WARM and can_compile():
+        if len(_splicers) >= MAX_SPLICERS:
             _splicers.clear()
-        _splicers[told] = make()
-    return _splicers.get(told)
+        _splicers[name] = make()
+    return _splicers.get(name)
 
 
 @cache
@@ -248,7 +250,7 @@ def spliced_records(spliced: Spliced) -> pa.RecordBatch:
 
 
 def asking(decode: Decode, encoder: Encoder, most: int) -> Ask:
-    """What the codecs say of a message, for learning."""
+    """The codecs' answer for a message, from which templates are learnt."""
 
     def ask(key: bytes | None, value: bytes) -> Answer | None:
         events = decode_message(decode, key, value, None, most)
@@ -267,11 +269,11 @@ def answer(events: list[Event], outcomes: list[list[Encoded]], informed: bool) -
 
     `informed` says that encoders know tables' schemas, so that each table is a case of its own.
     """
-    from headgate.fastpath.templates import Answer, Made
+    from headgate.fastpath.templates import Answer, WrittenRecord
 
     first = events[0]
     records = tuple(
-        Made(r.value, r.key, r.headers, r.topic, r.partition, losses, sink)
+        WrittenRecord(r.value, r.key, r.headers, r.topic, r.partition, losses, sink)
         for sink, own in enumerate(outcomes)
         for outcome in own
         for r, losses in zip(outcome.records, spread(outcome.records, outcome.lost))

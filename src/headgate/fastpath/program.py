@@ -1,4 +1,4 @@
-"""Templates laid out for the compiled loop, and what it makes of many messages at once."""
+"""Templates laid out for the compiled loop, and its results for many messages at once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from headgate.fastpath import kernel
 from headgate.fastpath.kernel import LITERAL
 
 if TYPE_CHECKING:
-    from headgate.fastpath.templates import Made, Template
+    from headgate.fastpath.templates import Template, WrittenRecord
 
 ALPHABET = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
 )
 ROOM = 64
-"""What a converted value can be longer than the value itself."""
+"""By how many bytes a converted value can be longer than the value itself."""
 NONE = np.frombuffer(b"\0", np.uint8)
 NO_TEMPLATE = (0, 0, 0, 0, 0, 0, -1, -1, 0, 0, -1, 0, 0)
 SEPARATOR = b"\0"
@@ -30,7 +30,7 @@ class Skeleton(NamedTuple):
     """What messages of the same names and structure have in common."""
 
     roles: Sequence[int]
-    """Of each leaf: whether it is a hole (kernel.FIXED, HOLE, ZEROS)."""
+    """For each leaf: whether it is a hole (kernel.FIXED, HOLE, ZEROS)."""
     pairs: Any
     """The leaves of one column in both images of a row."""
 
@@ -47,7 +47,7 @@ class Columns(NamedTuple):
     sink: Any
 
 
-def columns_of(made: Sequence[Made]) -> Columns:
+def columns_of(made: Sequence[WrittenRecord]) -> Columns:
     """The columns of what templates fix."""
     return Columns(
         np.array([each.value is None for each in made], bool),
@@ -61,29 +61,29 @@ def columns_of(made: Sequence[Made]) -> Columns:
 
 
 class Spliced(NamedTuple):
-    """What the loop made of a batch."""
+    """The results of the loop for a batch."""
 
     templates: Any
-    """Of each row: its template, or why it has none (NEW, SLOW)."""
+    """For each row: its template, or why it has none (NEW, SLOW)."""
     hashes: Any
     times: Any
     rows: Any
-    """Of each record: the row it comes of."""
+    """For each record: its source row."""
     kinds: Any
-    """Of each record: its number among the records of all templates."""
+    """For each record: its number among the records of all templates."""
     values: Any
     value_ends: Any
     keys: Any
     key_ends: Any
-    made: Sequence[Made]
+    made: Sequence[WrittenRecord]
     columns: Columns
 
-    def record(self, n: int) -> Made:
+    def record(self, n: int) -> WrittenRecord:
         """One record as the codecs would give it."""
         fixed = self.made[self.kinds[n]]
         value = self.values[self.value_ends[n] : self.value_ends[n + 1]].tobytes()
         key = self.keys[self.key_ends[n] : self.key_ends[n + 1]].tobytes()
-        found: Made = fixed._replace(
+        found: WrittenRecord = fixed._replace(
             value=None if fixed.value is None else value, key=None if fixed.key is None else key
         )
         return found
@@ -101,7 +101,7 @@ class Program:
         self.templates: list[Template | None] = []
         self.skeletons: dict[int, Skeleton] = {}
         self.hashes: dict[int, int] = {}
-        self.made: list[Made] = []
+        self.made: list[WrittenRecord] = []
         self.rows, self.leaves, self.pairs = Stack(13), Stack(6), Stack(3)
         self.records, self.ops = Stack(4), Stack(3)
         self.samples, self.literals = bytearray(), bytearray()
@@ -111,11 +111,11 @@ class Program:
 
     @property
     def bytes(self) -> int:
-        """What the templates hold of text."""
+        """The size of the texts of all templates."""
         return len(self.samples) + len(self.literals)
 
     def add(self, template: Template | None) -> int:
-        """Take a template in, or that there is none; `build` makes it known to the loop."""
+        """Add a template, or that there is none; `build` makes it known to the loop."""
         self.templates.append(template)
         self.rows.add([NO_TEMPLATE if template is None else self.lay(template)])
         return len(self.templates) - 1
@@ -147,10 +147,10 @@ class Program:
             template.time_leaf, template.time_factor, int(SEPARATOR in template.text),
         )  # fmt: skip
 
-    def met(self, spliced: Spliced) -> list[tuple[Template, int]]:
-        """The templates that rows were of, and how many of each."""
-        found = spliced.templates[spliced.templates >= 0]
-        numbers, counts = np.unique(found, return_counts=True)
+    def template_counts(self, spliced: Spliced) -> list[tuple[Template, int]]:
+        """The templates that were used, with the number of rows."""
+        used = spliced.templates[spliced.templates >= 0]
+        numbers, counts = np.unique(used, return_counts=True)
         known = ((self.templates[n], int(count)) for n, count in zip(numbers, counts))
         return [(template, count) for template, count in known if template is not None]
 
@@ -177,9 +177,9 @@ class Program:
     def run(
         self, data: Any, offsets: Any, keyed: Any = None, only: bool = False, most: int = 2**31
     ) -> Spliced:
-        """What the loop makes of messages; `keyed` says which of them begin with their key.
+        """Run the loop over messages; `keyed`: which of them begin with their key.
 
-        `only` says that all are to be of the one template.
+        With `only`, all messages are compared with the one template.
         """
         rows = len(offsets) - 1
         if keyed is None:

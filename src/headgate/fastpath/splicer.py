@@ -1,4 +1,4 @@
-"""Batches of messages through the compiled loop: templates are learnt as they are met."""
+"""Batches of messages through the compiled loop; templates are learnt on the way."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ import pyarrow.compute as pc
 
 from headgate.core.cache import Memo
 from headgate.fastpath import kernel
+from headgate.fastpath.learner import Learner
 from headgate.fastpath.program import SEPARATOR, Program, Skeleton, Spliced, matrix
-from headgate.fastpath.templates import Ask, Learner, Template, agree, asked
+from headgate.fastpath.templates import Ask, Template, agrees, ask_codecs
 
 ENOUGH = 8
-"""So many rows must have looked alike for a template to be learnt..."""
+"""The number of similar rows after which a template is learnt..."""
 GROWTH = 64
-"""...and one more for so many templates as are known: they get ever less worth their while."""
+"""...and one more row for each GROWTH templates that are known already."""
 PATIENCE = 5.0
-"""For how many seconds of a batch templates are learnt."""
+"""The seconds per batch for which templates are learnt."""
 LOOKS = 20
-"""Among how many of them the most usual one is looked for."""
+"""The number of similar rows from which the most ordinary one is chosen."""
 AT_ONCE, ROUNDS = 64, 4
-"""How many templates are learnt of one look at a batch, and how often it is looked at."""
+"""How many templates are learnt in one round over a batch, and how many rounds there are."""
 MOST_TEMPLATES, MOST_OF_SKELETON, MOST_BYTES = 20_000, 4_096, 2**27
 MOST_SEEN = 100_000
-"""How many kinds of rows are counted before the counting starts anew."""
+"""How many kinds of rows are counted before counting restarts."""
 WORTH, TRIES, REST = 0.5, 16, 64
-"""What share of a batch must be spliced, or something learnt, for splicing to be worth its while;
-for how many batches it is tried all the same; and how many are then left to the codecs."""
+"""The share of a batch that must be spliced, unless a template was learnt; for how many batches
+splicing is tried below that; and how many batches are then left to the codecs."""
 MOST_OUT = 2**31 - 1
-"""The bytes that a column of Arrow can hold."""
+"""The maximum size of an Arrow column."""
 
 
 class Splicer:
@@ -43,27 +44,27 @@ class Splicer:
         self, ask: Ask, reads_key: bool, most_bytes: int, unordered: str | None = None
     ) -> None:
         self.ask, self.reads_key = ask, reads_key
-        self.in_order = InOrder(unordered) if unordered else None
+        self.sort_map = MapSorter(unordered) if unordered else None
         self.most = min(most_bytes, 2**31 - 1)
         self.learner = Learner(ask)
         self.program = Program()
         self.per_skeleton: dict[int, int] = {}
         self.rng = Random(11)
         self.seen: dict[int, int] = {}
-        """How many rows of each template that is not known have come."""
+        """The number of rows of each unknown template so far."""
         self.fruitless = self.resting = 0
         self.wrong = False
-        """Whether the codecs ever said otherwise: whoever uses the splicer has to stop then."""
+        """Whether the codecs ever disagreed: the caller has to stop then."""
 
     def run(self, keys: pa.Array | None, values: pa.Array) -> Spliced | None:
-        """What the loop makes of messages; None if it is not worth trying."""
+        """Run the loop over messages; None if nothing was spliced, or it was not tried."""
         if self.wrong:
             return None
         if self.resting:
             self.resting -= 1
             return None
-        if self.in_order is not None:
-            values = self.in_order(values)
+        if self.sort_map is not None:
+            values = self.sort_map(values)
         keyed = np.zeros(len(values), np.bool_)
         texts = values
         if self.reads_key and keys is not None and keys.null_count < len(keys):
@@ -86,7 +87,7 @@ class Splicer:
             self.fruitless += 1
             if self.fruitless >= TRIES:
                 self.fruitless, self.resting = 0, REST
-        if done and not self.is_right(spliced, data, offsets):
+        if done and not self.agrees_with_codecs(spliced, data, offsets):
             self.wrong = True
             return None
         return spliced if done else None
@@ -94,9 +95,9 @@ class Splicer:
     def learn(
         self, spliced: Spliced, data: Any, offsets: Any, keyed: Any, until: float, first: bool
     ) -> bool:
-        """Learn templates of rows that are many; whether there is anything new.
+        """Learn templates of frequent kinds of rows; whether there is a new one.
 
-        `first` says that these rows were not looked at before.
+        With `first`, these rows are counted: they were not in an earlier round.
         """
         rows = np.flatnonzero(spliced.templates == kernel.NEW)
         known = len(self.program.templates)
@@ -109,29 +110,29 @@ class Splicer:
             if process_time() < until:
                 alike = rows[hashes == hashes[place]][:LOOKS]
                 texts = [data[offsets[row] : offsets[row + 1]].tobytes() for row in alike]
-                # Of a message with a value that is not as the others, little can be learnt.
+                # Little can be learnt from a message with an unusual value.
                 text = min(texts, key=oddity)
                 if (SEPARATOR in text) == keyed[alike[texts.index(text)]]:
-                    new |= self.take_in(text)
+                    new |= self.add_template(text)
         if new:
             self.program.build()
         return new
 
     def frequent(self, hashes: Any, enough: int, first: bool) -> list[int]:
-        """Where the first row stands of each kind that has come often enough; few at once."""
+        """The place of the first row of each frequent kind; at most AT_ONCE."""
         if len(self.seen) > MOST_SEEN:
             self.seen.clear()
         kinds, places, counts = np.unique(hashes, return_index=True, return_counts=True)
-        found: list[tuple[int, int]] = []
+        frequent: list[tuple[int, int]] = []
         for kind, place, count in zip(kinds.tolist(), places.tolist(), counts.tolist()):
             total = count if not first else count + self.seen.get(kind, 0)
             total = self.seen[kind] = max(total, self.seen.get(kind, 0))
             if total >= enough:
-                found.append((-total, place))
-        return [place for _, place in sorted(found)[:AT_ONCE]]
+                frequent.append((-total, place))
+        return [place for _, place in sorted(frequent)[:AT_ONCE]]
 
-    def take_in(self, text: bytes) -> bool:
-        """Learn the template of one message, or that there is none; whether that is new."""
+    def add_template(self, text: bytes) -> bool:
+        """Learn the template of one message, or that there is none; whether it is new."""
         starts, ends = self.learner.starts, self.learner.ends
         data = np.frombuffer(text, np.uint8)
         count = kernel.cut(data, 0, len(text), starts, ends)
@@ -144,7 +145,7 @@ class Splicer:
         template = self.learner.learn(text, known and known.roles)
         if known is None:
             known = self.program.skeletons[skeleton] = skeleton_of(template, count)
-        kernel.cut(data, 0, len(text), starts, ends)  # learning has used the room
+        kernel.cut(data, 0, len(text), starts, ends)  # learning has overwritten both
         roles = np.array([*known.roles, 0], np.uint8)
         h = int(
             kernel.leaf_hash(
@@ -157,21 +158,21 @@ class Splicer:
         self.per_skeleton[skeleton] = self.per_skeleton.get(skeleton, 0) + 1
         return True
 
-    def is_right(self, spliced: Spliced, data: Any, offsets: Any) -> bool:
-        """Whether the codecs say the same of one row, chosen at random."""
+    def agrees_with_codecs(self, spliced: Spliced, data: Any, offsets: Any) -> bool:
+        """Whether the codecs have the same result for one row, chosen at random."""
         row = self.rng.choice(np.flatnonzero(spliced.templates >= 0))
         template = self.program.templates[spliced.templates[row]]
         records = np.flatnonzero(spliced.rows == row)
         made = [spliced.record(int(n)) for n in records], int(spliced.times[row])
-        answer = asked(self.ask, data[offsets[row] : offsets[row + 1]].tobytes())
-        return template is not None and agree(made, answer, template)
+        answer = ask_codecs(self.ask, data[offsets[row] : offsets[row + 1]].tobytes())
+        return template is not None and agrees(made, answer, template)
 
 
-class InOrder:
-    """Messages with one of their maps in one order, where it comes in another each time.
+class MapSorter:
+    """Sorts one map of each message, where its order differs between messages.
 
     >>> texts = pa.array([b'{"m":{"a":"x","b":"y"},"n":1}', b'{"m":{"b":"y","a":"x"},"n":2}'])
-    >>> InOrder("m")(texts)[1].as_py()
+    >>> MapSorter("m")(texts)[1].as_py()
     b'{"m":{"a":"x","b":"y"},"n":2}'
     """
 
@@ -181,26 +182,26 @@ class InOrder:
         self.needed = False
 
     def __call__(self, values: pa.Array) -> pa.Array:
-        """The messages in one order, from the first on of which some were in several."""
+        """The messages with the map sorted, once a batch has shown that its order differs."""
         if not self.needed:
             some = [t for t in values[:LOOKS].cast(pa.binary()).to_pylist() if t]
             found = {sent for t in some if (sent := t[slice(*self.place(t))])}
             self.needed = len({self.maps[sent] for sent in found}) < len(found)
         if not self.needed:
             return values
-        texts = map(self.settled, values.cast(pa.binary()).to_pylist())
+        texts = map(self.with_sorted_map, values.cast(pa.binary()).to_pylist())
         return pa.array(texts, pa.binary(), size=len(values))
 
     def place(self, text: bytes) -> tuple[int, int]:
-        """Where the map begins and ends; at the same place where there is none."""
+        """The start and end of the map; both 0 if there is none."""
         at = text.find(self.start)
         if at < 0:
             return 0, 0
         at += len(self.start) - 1
         return at, text.find(b"}", at) + 1
 
-    def settled(self, text: bytes | None) -> bytes | None:
-        """One message in order."""
+    def with_sorted_map(self, text: bytes | None) -> bytes | None:
+        """One message with the map sorted."""
         if text is None:
             return None
         start, end = self.place(text)
@@ -208,7 +209,7 @@ class InOrder:
 
 
 def sorted_map(sent: bytes) -> bytes:
-    """A map of texts with its members in order; anything else as it is."""
+    """A map of texts with its members sorted; anything else unchanged."""
     try:
         return msgspec.json.encode(_texts.decode(sent), order="sorted")
     except (msgspec.MsgspecError, UnicodeError):
@@ -219,12 +220,12 @@ _texts = msgspec.json.Decoder(dict[str, str])
 
 
 def oddity(text: bytes) -> int:
-    """How much a message has that some writers treat in a way of their own."""
+    """How many features a message has that some encoders treat specially."""
     return (not text.isascii()) + (b"__" in text) + any(c in text for c in (b"\\", b"<", b"&"))
 
 
 def skeleton_of(template: Template | None, count: int) -> Skeleton:
-    """What the first template of a skeleton says of all messages of it."""
+    """The roles and pairs of a skeleton, from its first template."""
     roles = [kernel.FIXED] * count
     if template is None:
         return Skeleton(roles, matrix([], 2))
@@ -264,7 +265,7 @@ def binary_array(data: Any, ends: Any, missing: Any) -> pa.Array:
 
 
 def by_kind(column: pa.Array, kinds: Any) -> pa.Array:
-    """A column of what records of a kind have in common."""
+    """A column whose value depends on the kind of a record."""
     if column.null_count == len(column):
         return pa.nulls(len(kinds), column.type)
     return column.take(pa.array(kinds))

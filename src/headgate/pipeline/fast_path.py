@@ -25,7 +25,7 @@ from headgate.codec.encoder import Encoder
 from headgate.codec.schemas import Schemas
 from headgate.config.job import Job
 from headgate.core.event import Event
-from headgate.fastpath.convert import answer, has_templates, reads_key, shared, unordered
+from headgate.fastpath.convert import answer, has_templates, reads_key, shared_splicer, unordered
 from headgate.pipeline.change import offset_names
 from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.dedup import identity
@@ -160,7 +160,7 @@ class FastPath:
 
     def find_splicer(self, rows: int) -> Splicer | None:
         """The splicer, once enough messages have come."""
-        return shared(self.name, rows, self.new_splicer)
+        return shared_splicer(self.name, rows, self.new_splicer)
 
     def new_splicer(self) -> Splicer:
         """A splicer with codecs of its own."""
@@ -220,7 +220,7 @@ class FastPath:
         rows = np.flatnonzero(spliced.templates < 0)
         rest = messages.take(pa.array(rows))
         events, counts = decode_columns(rest, self.decode, self.limit)
-        templates = self.splicer.program.met(spliced)
+        templates = self.splicer.program.template_counts(spliced)
         timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in templates)
         if any(event.format == "debezium-smt" for event in events):
             self.possible = False  # whether a tombstone was written hangs on the row before it
