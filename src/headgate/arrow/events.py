@@ -1,4 +1,7 @@
-"""Events to Arrow columns. Built from flat lists, and shared type maps are laid down once."""
+"""Messages to events, and events to Arrow columns.
+
+Columns are built from flat lists; type maps, which many events share, are built once each.
+"""
 
 from __future__ import annotations
 
@@ -69,10 +72,10 @@ SOURCE_COLUMNS = {
     "offset": pa.int64(),
     "timestamp": TIME,
 }
-"""Kafka's columns, as far as decoding uses them; only `value` must be there."""
+"""Kafka's columns that decoding uses; only `value` is required."""
 OVERSIZE = "oversize"
-"""Beside them, of messages that were too large to be held: their size and hash. The value is their
-beginning then."""
+"""A further column, for messages over the limit: their size and hash. Their value is only the
+beginning of the message."""
 ORIGIN_COLUMNS = [field.name for field in ORIGIN][2:]
 
 
@@ -106,12 +109,12 @@ def bounded(batch: pa.RecordBatch, rows: int = BATCH_ROWS) -> Iterator[pa.Record
 def by_bytes(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Slice a batch of large messages."""
     sizes = pc.fill_null(pc.binary_length(batch.column("value")), 0).to_pylist()
-    start = held = 0
+    start = total = 0
     for i, size in enumerate(sizes):
-        held += size
-        if held > BATCH_BYTES and i > start:
+        total += size
+        if total > BATCH_BYTES and i > start:
             yield batch.slice(start, i - start)
-            start, held = i, size
+            start, total = i, size
     yield batch.slice(start)
 
 
@@ -132,7 +135,7 @@ def decode_batch(
 
 
 def cuts(batch: pa.RecordBatch, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where to cut a batch's events, given each one's message, so that no column grows past Arrow.
+    """Where to split a batch's events, by the row of each, so that no column exceeds Arrow's limit.
 
     An event repeats what the rows of its message share: types, statement, names.
     """
@@ -161,40 +164,40 @@ def decode_columns(
 ) -> tuple[list[Event], list[int]]:
     """The events of a batch's messages, and how many each gave (at least one).
 
-    Of its first messages only, where these hold more rows than are to be held at once.
+    Only of its first messages, where these have more rows than EVENTS_AT_ONCE.
     """
     absent = [None] * batch.num_rows
-    values = held(batch.column("value"))
+    values = as_bytes(batch.column("value"))
     names = batch.schema.names
-    keys = held(batch.column("key")) if "key" in names else absent
+    keys = as_bytes(batch.column("key")) if "key" in names else absent
     topics = batch.column("topic").to_pylist() if "topic" in names else absent
-    found: list[list[Event]] = []
+    per_message: list[list[Event]] = []
     left = EVENTS_AT_ONCE
     for key, value, topic in zip(keys, values, topics):
         events = decode_message(decode, key, value, topic, most_bytes)
-        found.append(events)
+        per_message.append(events)
         left -= len(events)
         if left <= 0:
             break
     if OVERSIZE in names and batch.column(OVERSIZE).null_count < batch.num_rows:
-        for row, what in enumerate(batch.column(OVERSIZE).slice(0, len(found)).to_pylist()):
+        for row, what in enumerate(batch.column(OVERSIZE).slice(0, len(per_message)).to_pylist()):
             if what is not None:
-                found[row] = [too_large(keys[row], values[row], what, most_bytes)]
-    return list(chain.from_iterable(found)), list(map(len, found))
+                per_message[row] = [too_large(keys[row], values[row], what, most_bytes)]
+    return list(chain.from_iterable(per_message)), list(map(len, per_message))
 
 
-def held(column: pa.Array) -> list[bytes | None]:
-    """The bytes of a column of bytes or text, whether or not the text is any.
+def as_bytes(column: pa.Array) -> list[bytes | None]:
+    """The values of a column of bytes or text as bytes; the text need not be valid.
 
-    >>> held(pa.array(["a", None]))
+    >>> as_bytes(pa.array(["a", None]))
     [b'a', None]
     """
     if pa.types.is_string(column.type):
         column = column.cast(pa.binary())
     elif pa.types.is_large_string(column.type):
         column = column.cast(pa.large_binary())
-    found: list[bytes | None] = column.to_pylist()
-    return found
+    values: list[bytes | None] = column.to_pylist()
+    return values
 
 
 def to_batch(events: Sequence[Event], source: pa.RecordBatch | None = None) -> pa.RecordBatch:
@@ -206,10 +209,10 @@ def to_batch(events: Sequence[Event], source: pa.RecordBatch | None = None) -> p
         pa.array([e.database for e in events], text),
         pa.array([e.table for e in events], text),
         pa.array([e.schema for e in events], text),
-        taken([e.key for e in events], key_lists, pa.list_(text)),
+        distinct_column([e.key for e in events], key_lists, pa.list_(text)),
         text_maps([e.before for e in events]),
         text_maps([e.after for e in events]),
-        taken([e.types for e in events], type_maps, TYPE_MAP),
+        distinct_column([e.types for e in events], type_maps, TYPE_MAP),
         pa.array([e.ddl for e in events], text),
         pa.array([e.commit_ts for e in events], pa.int64()),
         pa.array([e.event_time for e in events], TIME),
@@ -244,8 +247,10 @@ def text_maps(images: Sequence[Mapping[str, str | None] | None]) -> pa.Array:
     )
 
 
-def taken(values: list[Any], make: Callable[[list[Any]], pa.Array], type_: pa.DataType) -> pa.Array:
-    """A column whose values are few and shared: each distinct object laid down once, then taken."""
+def distinct_column(
+    values: list[Any], make: Callable[[list[Any]], pa.Array], type_: pa.DataType
+) -> pa.Array:
+    """A column of few distinct objects: `make` builds each of them once."""
     distinct = {id(value): value for value in values}
     distinct.pop(id(None), None)
     if not distinct:
@@ -279,11 +284,11 @@ def key_lists(keys: list[tuple[str, ...]]) -> pa.Array:
     return pa.array(keys, pa.list_(pa.string()))
 
 
-def errors(found: list[tuple[str, str] | None]) -> pa.Array:
+def errors(reasons: list[tuple[str, str] | None]) -> pa.Array:
     """Code and sentence of each invalid event."""
-    if found.count(None) == len(found):
-        return pa.nulls(len(found), ERROR)
-    return pa.array([e and {"code": e[0], "message": e[1]} for e in found], ERROR)
+    if reasons.count(None) == len(reasons):
+        return pa.nulls(len(reasons), ERROR)
+    return pa.array([e and {"code": e[0], "message": e[1]} for e in reasons], ERROR)
 
 
 def origins(events: Sequence[Event], source: pa.RecordBatch | None) -> pa.Array:

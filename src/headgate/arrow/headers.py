@@ -26,11 +26,11 @@ class _Header(msgspec.Struct):
 
 
 _read = msgspec.json.Decoder(list[_Header]).decode
-"""A header without a name is of no use to anybody."""
+"""A header without a name is dropped."""
 
 
 def from_text(text: str | None) -> Headers:
-    """Headers from text; a name that an earlier job gave is left out.
+    """Headers from text, without the id that an earlier job added.
 
     >>> from_text('[{"key":"trace","value":"AQ=="}]')
     (('trace', b'\\x01'),)
@@ -50,12 +50,12 @@ def to_text(headers: Iterable[tuple[str, bytes | None]]) -> str | None:
     >>> to_text([("trace", b"\\x01")]), to_text([])
     ('[{"key":"trace","value":"AQ=="}]', None)
     """
-    found = [_Header(k, None if v is None else b64encode(v).decode()) for k, v in headers]
-    return msgspec.json.encode(found).decode() if found else None
+    encoded = [_Header(k, None if v is None else b64encode(v).decode()) for k, v in headers]
+    return msgspec.json.encode(encoded).decode() if encoded else None
 
 
 def header_bytes(headers: Headers) -> int:
-    """About how much of a message its headers are: a few bytes tell the lengths of each.
+    """About how many bytes of a message its headers take, with those for their lengths.
 
     >>> header_bytes((("trace", b"1"), ("none", None)))
     30
@@ -67,8 +67,8 @@ def texts(column: pa.Array) -> pa.Array:
     """A column of headers as text."""
     if column.null_count == len(column):
         return pa.nulls(len(column), pa.string())
-    told = (
-        [(h["key"], h["value"]) for h in found or () if h and h["key"] is not None]
-        for found in column.to_pylist()
+    pairs = (
+        [(h["key"], h["value"]) for h in headers or () if h and h["key"] is not None]
+        for headers in column.to_pylist()
     )
-    return pa.array(map(to_text, told), pa.string(), size=len(column))
+    return pa.array(map(to_text, pairs), pa.string(), size=len(column))

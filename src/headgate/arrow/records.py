@@ -24,11 +24,11 @@ RECORD_SCHEMA = pa.schema(
         ("losses", pa.list_(pa.string())),
     ]
 )
-"""Kafka's columns, as Spark's Kafka sink takes them, and the codes of what each message lost."""
+"""Kafka's columns, as Spark's Kafka sink expects them, and the codes of each message's losses."""
 
 
 def encode_events(encoder: Encoder, events: Iterable[Event]) -> pa.RecordBatch:
-    """The messages of a batch of events; what has none, or is refused, is left out."""
+    """The messages of a batch of events; an event without one, or that is rejected, is skipped."""
     return record_batch(encoder, events, map(encoder, events))
 
 
@@ -48,16 +48,18 @@ def record_batch(
     return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
 
 
-def headers(found: Sequence[Any]) -> pa.Array:
-    """Headers, which few messages have."""
-    if not any(found):
-        return pa.nulls(len(found), HEADERS)
+def headers(per_message: Sequence[Any]) -> pa.Array:
+    """A column of headers, which few messages have."""
+    if not any(per_message):
+        return pa.nulls(len(per_message), HEADERS)
     return pa.array(
-        [h and [{"key": name, "value": value} for name, value in h] for h in found], HEADERS
+        [h and [{"key": name, "value": value} for name, value in h] for h in per_message], HEADERS
     )
 
 
-def left_out(encoder: Encoder, events: Iterable[Event]) -> Iterator[tuple[int, tuple[str, str]]]:
+def without_message(
+    encoder: Encoder, events: Iterable[Event]
+) -> Iterator[tuple[int, tuple[str, str]]]:
     """The number of each event that gets no message, and why."""
     for i, event in enumerate(events):
         outcome = encoder(event)
@@ -82,16 +84,16 @@ def events_of(batch: pa.RecordBatch) -> list[Event]:
     return list(
         map(
             Event,
-            texts(batch, "kind"),
-            texts(batch, "op"),
-            texts(batch, "database"),
-            texts(batch, "table"),
-            [None if k is None else tuple(k) for k in texts(batch, "key")],
+            values_of(batch, "kind"),
+            values_of(batch, "op"),
+            values_of(batch, "database"),
+            values_of(batch, "table"),
+            [None if k is None else tuple(k) for k in values_of(batch, "key")],
             text_dicts(batch.column("before")),
             text_dicts(batch.column("after")),
             type_dicts(batch.column("types")),
-            texts(batch, "ddl"),
-            texts(batch, "commit_ts"),
+            values_of(batch, "ddl"),
+            values_of(batch, "commit_ts"),
             pc.cast(batch.column("event_time"), pa.int64()).to_pylist(),
             pc.cast(batch.column("emit_time"), pa.int64()).to_pylist(),
             text_dicts(batch.column("position")),
@@ -99,17 +101,17 @@ def events_of(batch: pa.RecordBatch) -> list[Event]:
             pc.struct_field(origin, "dialect").to_pylist(),
             text_dicts(batch.column("extra")),
             [None if c is None else (c, m) for c, m in zip(codes, sentences)],
-            texts(batch, "raw"),
-            texts(batch, "raw_key"),
-            texts(batch, "schema"),
+            values_of(batch, "raw"),
+            values_of(batch, "raw_key"),
+            values_of(batch, "schema"),
         )
     )
 
 
-def texts(batch: pa.RecordBatch, name: str) -> list[Any]:
+def values_of(batch: pa.RecordBatch, name: str) -> list[Any]:
     """A column as Python values."""
-    found: list[Any] = batch.column(name).to_pylist()
-    return found
+    values: list[Any] = batch.column(name).to_pylist()
+    return values
 
 
 def text_dicts(column: pa.Array) -> list[dict[str, str | None] | None]:
@@ -140,8 +142,8 @@ def type_dicts(column: pa.Array) -> list[Types | None]:
     ]
 
 
-def _make_types(told: tuple[tuple[str, ...], tuple[Any, ...]]) -> Types:
-    return {name: ColumnType(*parts) for name, parts in zip(*told)}
+def _make_types(names_and_types: tuple[tuple[str, ...], tuple[Any, ...]]) -> Types:
+    return {name: ColumnType(*parts) for name, parts in zip(*names_and_types)}
 
 
 _types: Memo[tuple[tuple[str, ...], tuple[Any, ...]], Types] = Memo(_make_types)

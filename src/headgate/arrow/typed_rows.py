@@ -40,7 +40,7 @@ class Table(NamedTuple):
     """Which table's rows are wanted; a database of None means any.
 
     Of a source with schemas, `database` is the schema, or `name` is `schema.table`: rows of two
-    schemas are never taken for those of one table.
+    schemas are never mixed up.
     """
 
     database: str | None
@@ -73,8 +73,8 @@ class Changes(NamedTuple):
 
 def changes(events: Iterable[Event], table: Table) -> Changes:
     """The images of a table's row events: one for an insert or a delete, two for an update."""
-    found = Changes([], [], [], [])
-    images, change_types, commits, times = found
+    result = Changes([], [], [], [])
+    images, change_types, commits, times = result
     for e in events:
         if e.kind != "row" or not table.holds(e):
             continue
@@ -89,27 +89,27 @@ def changes(events: Iterable[Event], table: Table) -> Changes:
             change_types.append("update_postimage" if first else "insert")
             commits.append(e.commit_ts)
             times.append(e.event_time)
-    return found
+    return result
 
 
 def typed_schema(fields: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
-    """The schema of typed rows: the table's columns, then what the change says."""
+    """The schema of typed rows: the table's columns, then those of the change."""
     return pa.schema([*fields, *CHANGE_FIELDS])
 
 
-def typed_changes(found: Changes, schema: pa.Schema) -> pa.RecordBatch:
+def typed_changes(rows: Changes, schema: pa.Schema) -> pa.RecordBatch:
     """Changes as a batch of typed rows."""
 
     def texts(name: str) -> pa.Array:
-        return pa.array([image.get(name) for image in found.images], pa.string())
+        return pa.array([image.get(name) for image in rows.images], pa.string())
 
     return typed_batch(
         texts,
         schema,
         [
-            pa.array(found.change_types, pa.string()),
-            pa.array(found.commits, pa.int64()),
-            pa.array(found.times, TIME),
+            pa.array(rows.change_types, pa.string()),
+            pa.array(rows.commits, pa.int64()),
+            pa.array(rows.times, TIME),
         ],
     )
 
@@ -117,7 +117,7 @@ def typed_changes(found: Changes, schema: pa.Schema) -> pa.RecordBatch:
 def typed_batch(
     texts: Callable[[str], pa.Array], schema: pa.Schema, change: list[pa.Array]
 ) -> pa.RecordBatch:
-    """Cast each column's canonical texts to its type, collecting what does not fit."""
+    """Cast each column's canonical texts to its type, collecting the invalid ones."""
     columns: list[pa.Array] = []
     misfits: dict[int, Image] = {}
     for field in list(schema)[: -len(CHANGE_FIELDS)]:
@@ -137,7 +137,7 @@ def typed_batch(
 def cast(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
     """A text column in another type, and the texts that do not fit it, by row.
 
-    What Arrow reads and MySQL never wrote is a misfit too: `0x10`, `inf`, the year 0.
+    What Arrow accepts but MySQL never writes is a misfit too: `0x10`, `inf`, the year 0.
 
     >>> column, misfits = cast(pa.array(["1", "x", None, "0x10"]), pa.int64())
     >>> column.to_pylist(), misfits
@@ -168,7 +168,7 @@ def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     else:
         column = pc.cast(texts, type_)
     if not _sound(texts, column):
-        raise ValueError("Arrow read what is no such value")
+        raise ValueError("Arrow accepted an invalid value")
     return column
 
 
@@ -176,8 +176,8 @@ def _sound(texts: pa.Array, column: pa.Array) -> bool:
     type_ = column.type
     if pa.types.is_integer(type_):
         data = texts.buffers()[2]
-        held = b"" if data is None else data.to_pybytes()
-        return b"x" not in held and b"X" not in held
+        text = b"" if data is None else data.to_pybytes()
+        return b"x" not in text and b"X" not in text
     if pa.types.is_floating(type_):
         return pc.all(pc.is_finite(column)).as_py() is not False
     if pa.types.is_timestamp(type_):

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructType
 
 from headgate.arrow.events import bounded, decode_batches, decode_parts, most_bytes_of
-from headgate.arrow.records import encode_events, events_of, left_out
+from headgate.arrow.records import encode_events, events_of, without_message
 from headgate.arrow.typed_rows import (
     SIMPLE_TYPES,
     Table,
@@ -71,7 +71,7 @@ def decode(df: DataFrame, format: str = "auto", **options: Any) -> DataFrame:
     >>> [(e.kind, e.after) for e in decode(df).collect()]
     [('row', {'id': '1.10'}), ('invalid', None)]
     """
-    codec(format, **options)  # a wrong name or option is refused here, not on a worker
+    codec(format, **options)  # reject a wrong name or option here, not on a worker
     limit = most_bytes_of(options)
     messages = message_columns(df)
 
@@ -98,16 +98,16 @@ def decoder(format: str = "auto", **options: Any) -> Callable[[DataFrame], DataF
 def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
     """Change events to messages of a format, in the columns that Spark's Kafka sink takes.
 
-    Beside them, `losses` has the codes of what a message does not carry (`headgate.losses`). An
-    event that the format has no message for is left out, and so is one that is invalid or, with
-    `strict`, would lose anything: `headgate.dead_letters` gives those.
+    A further column, `losses`, has the codes of what the format cannot represent of a message
+    (`headgate.losses`). An event that the format has no message for is skipped, and so is one that
+    is invalid or, with `strict`, would lose anything: `headgate.dead_letters` returns those.
 
     >>> message = '{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
     >>> events = decode(spark.createDataFrame([(message,)], "value string"))
     >>> bytes(encode(events, "canal-json").first().value)[:50]
     b'{"data":[{"id":"1.10"}],"database":"d","es":1000,"'
     """
-    Encoder(format, **options)  # a wrong name or option is refused here, not on a worker
+    Encoder(format, **options)  # reject a wrong name or option here, not on a worker
     fresh = source_of(events)
     if fresh is not None:
         # One pass from bytes to bytes: event columns would cost more than both codecs.
@@ -143,9 +143,9 @@ def encoder(format: str, **options: Any) -> Callable[[DataFrame], DataFrame]:
 
 
 def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -> DataFrame:
-    """The events that `encode` to that format leaves out, with the reason in `error`.
+    """The events that `encode` to that format skips, with the reason in `error`.
 
-    Those are the invalid ones, those that the format has no message for (`no-message`), and with
+    These are the invalid ones, those that the format has no message for (`no-message`), and with
     `strict` those that would lose anything (`lossy`). Without a format: the invalid ones.
 
     >>> df = spark.createDataFrame([("{",), ('{"ts_ms":1}',)], "value string")
@@ -162,9 +162,9 @@ def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -
         with fast_worker():
             encoder = Encoder(target, **options)
             for batch in batches:
-                out = dict(left_out(encoder, events_of(batch)))
+                out = dict(without_message(encoder, events_of(batch)))
                 kept = batch.take(pa.array(out, pa.int32()))
-                reasons = [{"code": code, "message": said} for code, said in out.values()]
+                reasons = [{"code": code, "message": why} for code, why in out.values()]
                 at = kept.schema.get_field_index("error")
                 yield kept.set_column(
                     at, kept.schema.field(at), pa.array(reasons, kept.schema.field(at).type)
@@ -179,7 +179,7 @@ def event_columns(events: DataFrame) -> list[str]:
     missing = [name for name in names if name not in events.columns]
     if missing:
         raise UsageError(
-            f"the DataFrame is no event table: it has no column {', '.join(missing)}; "
+            f"the DataFrame is not an event table: it has no column {', '.join(missing)}; "
             "encode what headgate.decode returns, or add the columns as null"
         )
     return names
@@ -190,9 +190,9 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
 
     `table` is `database.table`, or `table` of any database; of a source with schemas (PostgreSQL)
     `schema.table` or `database.schema.table`. `schema` is its columns in Spark's types.
-    Beside them: `_change_type` (insert, delete, update_preimage, update_postimage),
-    `_commit_version`, `_commit_timestamp`, and `_misfits`: null, or the texts that do not fit
-    their column's type, by column.
+    Further columns: `_change_type` (insert, delete, update_preimage, update_postimage),
+    `_commit_version`, `_commit_timestamp`, and `_misfits`: null, or by column the texts that are
+    invalid for its type.
 
     >>> message = '{"database":"d","table":"t","type":"insert","data":{"id":1,"amount":1.10}}'
     >>> events = decode(spark.createDataFrame([(message,)], "value string"))
@@ -215,8 +215,8 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
             with fast_worker():
                 decode_one = codec(format, **options)
                 for part in chain.from_iterable(map(bounded, batches)):
-                    for _, found, _ in decode_parts(part, decode_one, limit):
-                        yield typed_changes(changes(found, wanted), arrow)
+                    for _, events, _ in decode_parts(part, decode_one, limit):
+                        yield typed_changes(changes(events, wanted), arrow)
 
         return messages.mapInArrow(decode_rows, out)
 
@@ -235,17 +235,17 @@ def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
 def source_of(events: DataFrame) -> tuple[DataFrame, str, dict[str, Any]] | None:
     """The messages, format and options that events come straight from.
 
-    None where something came in between, or where the events are cached: what is there is not to be
-    made again, and the source might have other messages by now.
+    None if they were transformed, or if they are cached: a cached result must not be computed
+    again, and the source might have other messages by now.
     """
-    found: tuple[DataFrame, str, dict[str, Any]] | None = events.__dict__.get("_headgate")
+    source: tuple[DataFrame, str, dict[str, Any]] | None = events.__dict__.get("_headgate")
     level = events.storageLevel
-    return None if level.useMemory or level.useDisk else found
+    return None if level.useMemory or level.useDisk else source
 
 
 def image_rows(events: DataFrame, table: Table) -> DataFrame:
     """One row per image of a table's row events: image, change type, commit, time."""
-    # Events that a user made or kept may be without the column.
+    # Events that a user made or stored may lack the column.
     schema = F.col("schema") if "schema" in events.columns else F.lit(None).cast("string")
     name = F.col("table")
     chosen = name == table.name
@@ -289,7 +289,7 @@ def message_columns(df: DataFrame) -> DataFrame:
 
 
 def is_fit(type_: str, wanted: str) -> bool:
-    """Whether a column can be read as it is; Arrow takes text for bytes without a copy.
+    """Whether a column can be read without a cast; Arrow reads text as bytes without a copy.
 
     >>> is_fit("string", "binary"), is_fit("string", "int")
     (True, False)
@@ -317,7 +317,7 @@ def arrow_type(name: str, type_: Any) -> pa.DataType:
     simple = type_.simpleString()
     if simple not in SIMPLE_TYPES:
         known = ", ".join([*SIMPLE_TYPES, "decimal(p,s)"])
-        raise UsageError(f"column {name!r} cannot be {simple}; it is one of: {known}")
+        raise UsageError(f"column {name!r} cannot be {simple}; use one of: {known}")
     return SIMPLE_TYPES[simple]
 
 
