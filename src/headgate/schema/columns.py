@@ -155,12 +155,10 @@ def read_default(cursor: Cursor, sql: str) -> Default | None:
         return _number(cursor, start, sql)
     if first.word == "(":
         cursor.at = start
+    if cursor.word() == "(":
         cursor.parens("an expression")
-    else:
-        while cursor.word() == "." or cursor.word(-1) == ".":
-            cursor.at += 1
-        if cursor.word() == "(" or quoted:
-            cursor.parens("arguments") if not quoted else cursor.name("text")
+    elif quoted:  # x'41'
+        cursor.at += 1
     return Default(_between(cursor, start, sql), is_expression=True)
 
 

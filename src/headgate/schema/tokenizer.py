@@ -57,7 +57,8 @@ _TOKEN = re.compile(
     r"""
     \s+ | N(?=')
     | (?P<word>[\w$]+)
-    | (?P<mark>[(),.=;])
+    | (?P<mark>[(),.=])
+    | (?P<end>;)
     | (?P<quoted>`(?:[^`]|``)*+` | '(?:[^'\\]|\\.|'')*+' | "(?:[^"\\]|\\.|"")*+")
     | (?P<open>/\*M?!\d*)
     | (?P<close>\*/)
@@ -66,6 +67,10 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
+_QUOTES = ("'", '"', "`")
+_DATA_VERBS = set_of("INSERT REPLACE")
+_DATA_WORDS = 40
+_PLAIN = ("word", "mark", "quoted")
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _KEPT = ("%", "_")
@@ -87,42 +92,44 @@ _NOT_LINE_END = re.compile(r"[^\n]")
 def statements(sql: str, most: int | None = None) -> Iterator[Words]:
     """The words of each statement that has some; of comments, only what MySQL runs of them.
 
-    With `most`, a statement ends after so many words.
+    With `most`, only the first statement's first words. Of rows in a dump, too, only the first
+    words are given.
 
     >>> [[w.text for w in s.words] for s in statements("/*!40101 SET a=';' */; -- no\\nuse `b`")]
     [['SET', 'a', '=', ';'], ['use', 'b']]
     """
     text = _without_routines(sql) if _DELIMITER.search(sql) else sql
     words: list[Word] = []
-    executable = False
+    executable = skipping = False
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
-        if kind is None:
+        if kind is None or (skipping and kind in _PLAIN):
             continue
-        token, start, end = match[0], match.start(), match.end()
-        if most is not None and len(words) >= most:
-            break
-        if kind == "word":
-            words.append(Word(token, token.upper(), start, end))
-        elif kind == "mark" and token != ";":
-            words.append(Word(token, token, start, end))
-        elif kind == "quoted":
-            words.append(Word(_unquoted(token), "", start, end, token[0]))
-        elif kind == "mark":
+        token, start = match[0], match.start()
+        if kind == "end":
             if words:
                 yield Words(sql, words)
-                words = []
+                words, skipping = [], False
         elif kind == "open":
             executable = True
         elif kind == "close" and executable:
             executable = False
-        elif token in "'\"`":
+        elif kind == "other" and token in _QUOTES:
             yield Words(sql, words, start)
             return
-        else:
-            words.append(Word(token, token, start, end))
+        elif not skipping:
+            words.append(_word(kind, token, start, match.end()))
+            if len(words) == most:
+                break
+            skipping = len(words) == _DATA_WORDS and words[0].word in _DATA_VERBS
     if words:
         yield Words(sql, words)
+
+
+def _word(kind: str, token: str, start: int, end: int) -> Word:
+    if kind == "quoted":
+        return Word(_unquoted(token), "", start, end, token[0])
+    return Word(token, token.upper(), start, end)
 
 
 def _without_routines(sql: str) -> str:
