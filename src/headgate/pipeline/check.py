@@ -1,9 +1,10 @@
-"""Before a job runs: connect, look at a sample, and say what the job would do with it."""
+"""`headgate check`: connect, decode a sample, and report what the job would do with it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -24,6 +25,38 @@ from headgate.selection.selection import Selection, SelectionError
 from headgate.sinks.base import Target
 
 
+@dataclass
+class Sample:
+    """What a job would do with some messages."""
+
+    formats: Counter[str] = field(default_factory=Counter)
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    filtered: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    events: list[Event] = field(default_factory=list)
+    """The events that would be written, under their new names."""
+
+    def add(self, event: Event, selection: Selection) -> None:
+        """Select and route one event."""
+        if event.error:
+            self.rejected[": ".join(event.error)] += 1
+            return
+        dialect = f":{event.dialect}" if event.dialect else ""
+        self.formats[f"{event.format}{dialect}"] += 1
+        try:
+            if not selection.wants(event):
+                self.filtered[table_name(event)] += 1
+                return
+            shaped, topic = selection.shape(event), selection.topic_of(event)
+        except SelectionError as error:
+            self.rejected[f"{error.code}: {error}"] += 1
+            return
+        if event.table is not None:
+            target = {"to": table_name(shaped), "topic": topic, "events": 0}
+            self.tables.setdefault(table_name(event), target)["events"] += 1
+        self.events.append(shaped)
+
+
 def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     """What a job would read, detect, route and write."""
     spark = job_session(job, master)
@@ -34,83 +67,63 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     messages = list(source.sample(spark, job.settings, sample))
     decode = decoder(job.source.format, **with_schema(job.source, job.schema).options)
     limit = most_bytes_of(job.source.options)
-    selection = Selection(job)
-    formats: Counter[str] = Counter()
-    dead: Counter[str] = Counter()
-    left_out: Counter[str] = Counter()
-    tables: dict[str, dict[str, Any]] = {}
-    events: list[Event] = []
+    selection, sampled = Selection(job), Sample()
     for key, value, topic in messages:
         for event in decode_message(decode, key, value, topic, limit):
-            if event.error:
-                dead[": ".join(event.error)] += 1
-                continue
-            formats[f"{event.format}:{event.dialect}" if event.dialect else str(event.format)] += 1
-            try:
-                if not selection.wants(event):
-                    left_out[table_name(event)] += 1
-                    continue
-                shaped, topic = selection.shape(event), selection.topic_of(event)
-            except SelectionError as error:
-                dead[f"{error.code}: {error}"] += 1
-                continue
-            if event.table is not None:
-                told = {"to": table_name(shaped), "topic": topic, "events": 0}
-                tables.setdefault(table_name(event), told)["events"] += 1
-            events.append(shaped)
+            sampled.add(event, selection)
     return {
         "job": job.name,
         "reads": reads.facts,
         "sampled": len(messages),
-        "formats": dict(formats.most_common()),
-        "tables": tables,
-        "left_out": dict(left_out),
-        "dead": dict(dead.most_common()),
-        "writes": [written(spark, job, sink, events) for sink in job.sinks],
+        "formats": dict(sampled.formats.most_common()),
+        "tables": sampled.tables,
+        "filtered": dict(sampled.filtered),
+        "rejected": dict(sampled.rejected.most_common()),
+        "writes": [written(spark, job, sink, sampled.events) for sink in job.sinks],
     }
 
 
 def written(spark: SparkSession, job: Job, sink: Sink, events: list[Event]) -> dict[str, Any]:
-    """What a sink would get, and what its format cannot carry."""
+    """What a sink would get, and what its format cannot represent."""
     encoder = Encoder(sink.format, **sink.encoder_options())
-    lost: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
+    losses: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     messages = 0
     for event in events:
         outcome = encoder(event)
-        lost.update(outcome.lost)
+        losses.update(outcome.lost)
         messages += len(outcome.records)
         if outcome.error:
-            refused[": ".join(outcome.error)] += 1
-    told: dict[str, Any] = {
+            rejected[": ".join(outcome.error)] += 1
+    target = Target("", sink.name, sink.options, job.settings)
+    return {
         "sink": sink.name,
         "format": sink.format,
         "messages": messages,
-        "losses": dict(lost),
-        "refused": dict(refused),
+        "losses": dict(losses),
+        "rejected": dict(rejected),
+        **sink.connector.check(spark, target).facts,
     }
-    target = Target("", sink.name, sink.options, job.settings)
-    return {**told, **sink.connector.check(spark, target).facts}
 
 
-def described(found: dict[str, Any]) -> Iterator[str]:
-    """The findings as lines."""
-    yield f"job {found['job']}"
-    for line in Report(found["reads"]).lines("reads"):
+def described(report: dict[str, Any]) -> Iterator[str]:
+    """The report as lines."""
+    yield f"job {report['job']}"
+    for line in Report(report["reads"]).lines("reads"):
         yield f"  {line}"
-    formats = ", ".join(f"{name} ({n} events)" for name, n in found["formats"].items())
-    yield f"  sampled {found['sampled']} messages: {formats or 'no events'}"
-    for table, told in sorted(found["tables"].items()):
-        to = f" -> {told['to']}" if told["to"] != table else ""
-        topic = f", topic {told['topic']}" if told["topic"] else ""
-        yield f"  table {shown(table)[1:-1]}{to}{topic}: {told['events']} events"
-    for table, n in sorted(found["left_out"].items()):
-        yield f"  leaves out {shown(table)[1:-1] or '(no table)'}: {n} events"
-    for reason, n in found["dead"].items():
+    formats = ", ".join(f"{name} ({n} events)" for name, n in report["formats"].items())
+    yield f"  sampled {report['sampled']} messages: {formats or 'no events'}"
+    for table, target in sorted(report["tables"].items()):
+        to = f" -> {target['to']}" if target["to"] != table else ""
+        topic = f", topic {target['topic']}" if target["topic"] else ""
+        yield f"  table {shown(table)[1:-1]}{to}{topic}: {target['events']} events"
+    for table, n in sorted(report["filtered"].items()):
+        yield f"  filtered {shown(table)[1:-1] or '(no table)'}: {n} events"
+    for reason, n in report["rejected"].items():
         yield f"  dead letters: {n} x {reason}"
-    for told in found["writes"]:
-        yield f"  writes {told['messages']} messages to {told['sink']} as {told['format']}"
-        for reason, n in told["refused"].items():
-            yield f"    refused: {n} x {reason}"
-        for code, n in told["losses"].items():
-            yield f"    cannot carry {code}: {n} x {SENTENCES[code]}"
+    for sink in report["writes"]:
+        yield f"  writes {sink['messages']} messages to {sink['sink']} as {sink['format']}"
+        for reason, n in sink["rejected"].items():
+            yield f"    rejected: {n} x {reason}"
+        for code, n in sink["losses"].items():
+            yield f"    loss {code}: {n} x {SENTENCES[code]}"
