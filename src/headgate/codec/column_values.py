@@ -14,7 +14,7 @@ from headgate.core.json import Number, parse, reader
 from headgate.core.mysql_types import MySqlType, parse_type
 from headgate.core.options import build, names
 from headgate.core.values import Convert, base64_bytes, names_json, with_digits, with_scale, year
-from headgate.formats import MODULES, load
+from headgate.formats import MODULES, load, traits_of
 from headgate.formats.base import Producer, ReadColumn
 from headgate.formats.encoding import is_number, name_list
 
@@ -47,7 +47,9 @@ def came(event: Event) -> Came:
     extra = event.extra
     if not extra:
         return Came(Producer(event.format, event.dialect, event.op))
-    producer = Producer(event.format, event.dialect, event.op, extra.get("connector"))
+    member = traits_of(event.format, event.dialect).producer_member
+    name = None if member is None else extra.get(member)
+    producer = Producer(event.format, event.dialect, event.op, name)
     return Came(producer, tuple(map(extra.get, HINTS)))
 
 
@@ -62,7 +64,9 @@ def signature(event: Event) -> tuple[str | None, ...]:
         return event.format, event.dialect, event.op
     get = extra.get
     numbers, booleans, nested = get("numbers"), get("booleans"), get("nested")
-    return event.format, event.dialect, event.op, get("connector"), numbers, booleans, nested
+    member = traits_of(event.format, event.dialect).producer_member
+    name = None if member is None else get(member)
+    return event.format, event.dialect, event.op, name, numbers, booleans, nested
 
 
 class Readers:

@@ -31,8 +31,8 @@ from headgate.core.names import NAME, safe, words
 from headgate.core.options import EncodeOptions, build, names
 from headgate.core.values import LAST_TIME, YEAR_ONE
 from headgate.formats import extra_members, load, split, traits_of
+from headgate.formats._connect.keys import key_members
 from headgate.formats.base import Encoding, Packer, TypeNames
-from headgate.formats.debezium.source import key_members
 from headgate.formats.partitioning import DispatchError, Partition
 
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}

@@ -20,7 +20,7 @@ from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoded, Encoder, spread
 from headgate.core.errors import SpliceError
 from headgate.core.event import Event, qualified
-from headgate.formats import MODULES, load, split
+from headgate.formats import MODULES, load, split, traits_of
 from headgate.formats.base import Decode
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class FastConverter:
             rows = np.flatnonzero(spliced.templates < 0)
             rest = batch.take(pa.array(rows))
             events, counts = decode_columns(rest, codecs.decode, codecs.most_bytes)
-            if any(event.format == "debezium-smt" for event in events):
+            if any(traits_of(name).tombstone_by_row for name in {e.format for e in events}):
                 self.enabled = False  # whether a tombstone was written depends on the row before it
             elif len(counts) == len(rows) and not any(event.kind == "ddl" for event in events):
                 outcomes = codecs.encode(batch, rows, events, counts)

@@ -26,6 +26,7 @@ from headgate.fastpath.kernel import (
     TEXT,
     TRIM,
 )
+from headgate.formats import MODULES, load
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _DECIMAL = re.compile(r"-?[0-9]+\.([0-9]+)")
@@ -62,10 +63,9 @@ TEXTS = (
     *("", "a", "A", "new", "null", "NULL", "true", "false", "007", "-0", "-007", "+5", "1e5"),
     *("1E400", "0x1F", " 5", "5 ", ".5", "5.", "NaN", "Infinity", "-", "a,b", "x'41'", "b'1'"),
     *("{}", "[]", "[1,2]", "AA==", "AAEC", "deadbeef", "Zürich", "北京市", "😀", "\x7f", "\x85"),
-    *("<b>&</b>", "\u2028\u2029", "__debezium_unavailable_value", "_", "__", "a__b", "1_000"),
+    *("<b>&</b>", "\u2028\u2029", "_", "__", "a__b", "1_000"),
     *('\\"', "\\\\", "\\n", "\\r\\t", 'c:\\\\temp \\"q\\"', "'", "`", "/", "%s", "{database}"),
-    *("5f5f646562657a69756d5f756e617661696c61626c655f76616c7565", "5f5f", "X19k"),
-    *("X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==", "JSON_SET(a)", "x" * 300, " ", "a ", "\\n\\n"),
+    *("5f5f", "X19k", "JSON_SET(a)", "x" * 300, " ", "a ", "\\n\\n"),
     *("\xa0", "\xad", "ÿ", "Ā", "\u0301", "\u200b", "\u3000", "\ue000", "\ufeff", "\ufffe\uffff"),
     *("\U0010ffff", "٣", "²", "１２", '{\\"a\\": 1.10}', "[1, 2]", '\\"text\\"', "1 2", "-0.0"),
     *("-0.00", "00.10", "9" * 30, "-" + "9" * 30, "0." + "0" * 29 + "1", "18446744073709551615"),
@@ -78,6 +78,7 @@ TEXTS = (
     *("2024-03-01 24:00:00", "2024-03-01T00:20:07.123Z", "00:00:00", "-838:59:59", "-00:00:01"),
     *("12:34:56", "12:34:56.789", "12:34:56.000000", "120007.5", "0000", "24:00:00"),
     *MOMENTS, *(moment[:10] for moment in MOMENTS),
+    *(text for name in MODULES for text in load(name).probes),
 )  # fmt: skip
 """Text, as it stands between quotes in JSON, that some codec might take for something else."""
 

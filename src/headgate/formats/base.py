@@ -22,7 +22,8 @@ class Producer(NamedTuple):
     format: str | None
     dialect: str | None = None
     op: str | None = None
-    connector: str | None = None
+    program: str | None = None
+    """The name that the producer gives itself (`Traits.producer_member`)."""
     binary: bool = False
     """Whether the message calls some column binary."""
 
@@ -57,6 +58,10 @@ class Packer(Protocol):
 
 Place = tuple[str, ...]
 """Where a change stands in the log of its source."""
+
+
+TableName = tuple["str | None", "str | None"]
+"""A database and a table."""
 
 
 class TypeNames(NamedTuple):
@@ -102,6 +107,8 @@ class Traits:
     producer_member: str | None = None
     """The member of `extra` that names the program which wrote the message."""
     extra: ExtraMembers = field(default_factory=ExtraMembers)
+    renamed_extra: Callable[[dict[str, str], TableName, TableName], dict[str, str]] | None = None
+    """`extra` of a DDL event whose table gets another name, from the old name and the new one."""
     sample_extra: Mapping[str, str] = field(default_factory=dict)
     """What a row's `extra` has of its own by which losses are found out (codec/loss_samples.py)."""
 
@@ -142,6 +149,11 @@ class Format:
     """The dialect that options of a sink imply which names none."""
     read_only: Mapping[str, str] = field(default_factory=dict)
     """Dialects that are read and not written."""
+    first_object: Callable[[bytes | None, bytes], bytes | None] | None = None
+    """For detection, from key and value: the first JSON object in the frames of such a message,
+    b"" where it has none; None where the message has no such frames."""
+    probes: tuple[str, ...] = ()
+    """Texts with a meaning of their own, which the fast path has to try."""
     varying: tuple[str, ...] = ()
     """The members of a row's message whose values differ from row to row (splice)."""
     unspliced: frozenset[str] = frozenset()

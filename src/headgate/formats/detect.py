@@ -12,11 +12,10 @@ from msgspec import Raw
 from headgate.core.compression import decompressor, is_json
 from headgate.core.errors import DecodeError, shown
 from headgate.core.event import Event
-from headgate.core.json import escape_control_characters, members, objects, parse
+from headgate.core.json import escape_control_characters, members, parse
 from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import MODULES, load, share
 from headgate.formats.base import Decode, Sniffed
-from headgate.formats.open_protocol.frames import VERSION
 
 unpack_lz4 = decompressor("auto", MAX_MESSAGE_BYTES)
 
@@ -34,14 +33,25 @@ def candidates(
     >>> candidates(None, b'{"type":"INSERT","isDdl":false}')
     ['canal-json']
     """
-    known = recognisers()
-    framed = known["open-protocol"](Sniffed(key, {}))
-    if value is None or (framed and (key != VERSION or not value)):
-        sniffed = Sniffed(key, {})
-    else:
-        first = objects(value)[0] if framed else unpack(value)
-        sniffed = Sniffed(key, members_of(first))
-    return list(islice((name for name, is_own in known.items() if is_own(sniffed)), most))
+    first = None if value is None else first_object(key, value, unpack)
+    sniffed = Sniffed(key, members_of(first) if first is not None else {})
+    names = (name for name, recognises in recognisers().items() if recognises(sniffed))
+    return list(islice(names, most))
+
+
+def first_object(key: bytes | None, value: bytes, unpack: Callable[[bytes], bytes]) -> bytes | None:
+    """The JSON object that says what a message is; None where only its key does."""
+    for first in unframers():
+        found = first(key, value)
+        if found is not None:
+            return found or None
+    return unpack(value)
+
+
+@cache
+def unframers() -> list[Callable[[bytes | None, bytes], bytes | None]]:
+    """What takes the messages of framed formats apart, looked up once."""
+    return [first for name in MODULES if (first := load(name).first_object) is not None]
 
 
 @cache
@@ -51,7 +61,7 @@ def recognisers() -> dict[str, Callable[[Sniffed], bool]]:
 
 
 def members_of(value: bytes) -> Mapping[str, Raw]:
-    """The members of a message, seen through what Tencent does to JSON."""
+    """The members of a message, also where control characters are not escaped as JSON has it."""
     try:
         found: Mapping[str, Raw] = parse(members, value)
     except DecodeError as error:
@@ -66,9 +76,9 @@ def auto_decoder(options: Mapping[str, Any]) -> Decode:
     """A decoder that detects the format of each message by itself, also in a mixed topic."""
     shared = share(options)
     decoders = {name: load(name).decoder(None, shared[name]) for name in MODULES}
-    canal = shared["canal-json"]
-    strict = canal.strict
-    decompress = decompressor(canal.compression, canal.max_message_bytes)
+    common = next(each for each in shared.values() if hasattr(each, "compression"))
+    decompress = decompressor(common.compression, common.max_message_bytes)
+    tombstone = next(decoders[name] for name in MODULES if load(name).traits.tombstones)
 
     def unpack(value: bytes) -> bytes:
         return value if is_json(value) else decompress(value)
@@ -76,12 +86,12 @@ def auto_decoder(options: Mapping[str, Any]) -> Decode:
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is not None and value.strip() == b"null":
             value = None  # Kafka Connect's tombstone without schemas
-        found = candidates(key, value, unpack, None if strict else 1)
+        found = candidates(key, value, unpack, None if common.strict else 1)
         if not found:
             if value is None:
-                return decoders["debezium"](key, value, topic)
+                return tombstone(key, value, topic)
             raise unrecognised(unpack(value))
-        if strict and len(found) > 1:
+        if common.strict and len(found) > 1:
             raise DecodeError(
                 "ambiguous-format", f"the message can be {' or '.join(found)}", "name the format"
             )

@@ -26,6 +26,7 @@ from headgate.codec.schemas import Schemas
 from headgate.config.job import Job
 from headgate.core.event import Event
 from headgate.fastpath.convert import answer, has_templates, reads_key, shared_splicer, unordered
+from headgate.formats import traits_of
 from headgate.pipeline.change import offset_names
 from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.dedup import identity
@@ -222,7 +223,7 @@ class FastPath:
         events, counts = decode_columns(rest, self.decode, self.limit)
         templates = self.splicer.program.template_counts(spliced)
         timeless = any(t.answer.time is not None and t.time_leaf < 0 for t, _ in templates)
-        if any(event.format == "debezium-smt" for event in events):
+        if any(traits_of(name).tombstone_by_row for name in {e.format for e in events}):
             self.possible = False  # whether a tombstone was written hangs on the row before it
             return None
         if timeless or len(counts) < len(rows) or any(event.kind in DEPENDENT for event in events):

@@ -11,15 +11,13 @@ from headgate.core.cache import Memo, Plans
 from headgate.core.errors import shown
 from headgate.core.event import Event, Image, Types
 from headgate.core.keys import key, not_empty
+from headgate.core.losses import HINTS
+from headgate.formats import extra_members
 from headgate.selection.errors import SelectionError
 from headgate.selection.globs import glob_regex
 
 HANDLE_KEY = 2
 """TiCDC's flag of a column by which it tells rows apart."""
-_NAME_LISTS = ("numbers", "booleans", "nested", "h", "t", "base64", "unavailable", "partial_json")
-"""Members of `extra` that tell of columns by name: JSON arrays of names, or objects."""
-_TELLS_VALUES = frozenset({"sql", "query", "unnamedOld", "claimCheckLocation"})
-"""Members of `extra` that hold, or lead to, the values of columns that were removed."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +95,14 @@ class Projection:
         return image and {name: value for name, value in image.items() if keeps[name]}
 
     def _extra(self, extra: dict[str, str]) -> dict[str, str] | None:
-        left = {name: text for name, text in extra.items() if name not in _TELLS_VALUES}
-        for name in _NAME_LISTS:
-            if name in left:
-                text = self._lists[left.pop(name)]
-                if text is not None:
-                    left[name] = text
+        members = extra_members()
+        left: dict[str, str] = {}
+        for name, text in extra.items():
+            if name in members.values:
+                continue
+            cut = self._lists[text] if name in HINTS or name in members.columns else text
+            if cut is not None:
+                left[name] = cut
         return left or None
 
     def _project_list(self, text: str) -> str | None:

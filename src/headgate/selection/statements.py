@@ -9,6 +9,8 @@ import msgspec
 
 from headgate.core.event import Event, qualified
 from headgate.core.keys import KeyedError, key, one_of
+from headgate.formats import traits_of
+from headgate.formats.base import TableName
 from headgate.schema.catalog import Name
 from headgate.schema.table_names import rename_tables
 from headgate.selection.routes import Names
@@ -16,9 +18,6 @@ from headgate.selection.routes import Names
 DDL_OPS = (
     "create", "alter", "drop", "rename", "truncate", "create_index", "drop_index", "query"
 )  # fmt: skip
-_DEFINITIONS = ("def", "old")
-_Pair = tuple["str | None", "str | None"]
-"""A database and a table."""
 
 
 @dataclass(frozen=True)
@@ -72,29 +71,13 @@ def rename_statement(event: Event, new: Names | None, new_name: Callable[[Name],
         schema=schema,
         table=table,
         ddl=statement or event.ddl,
-        extra=_definitions(event.extra, old, (database, qualified(schema, table))),
+        extra=_extra(event, old, (database, qualified(schema, table))),
     )
 
 
-def _definitions(extra: dict[str, str] | None, old: _Pair, new: _Pair) -> dict[str, str] | None:
-    """What came beside a statement, under the new names; what cannot be renamed is removed."""
-    if not extra:
-        return extra
-    kept = {name: text for name, text in extra.items() if name != "tableChanges"}
-    for name in _DEFINITIONS:
-        if name in kept:
-            text = _definition(kept.pop(name), old, new)
-            if text is not None:
-                kept[name] = text
-    return kept or None
-
-
-def _definition(text: str, old: _Pair, new: _Pair) -> str | None:
-    """Maxwell's definition of a table under its new name."""
-    try:
-        table = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    if not isinstance(table, dict) or (table.get("database"), table.get("table")) != old:
-        return None
-    return msgspec.json.encode({**table, "database": new[0], "table": new[1]}).decode()
+def _extra(event: Event, old: TableName, new: TableName) -> dict[str, str] | None:
+    """What came beside a statement, under its table's new name."""
+    renamed_extra = traits_of(event.format, event.dialect).renamed_extra
+    if not event.extra or renamed_extra is None:
+        return event.extra
+    return renamed_extra(event.extra, old, new) or None

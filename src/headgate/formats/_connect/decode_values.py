@@ -343,7 +343,7 @@ def column_reader(producer: Producer, options: ValueOptions) -> ReadColumn:
     ('7.90', '18446744073709551615')
     """
     oms = producer.dialect not in (None, "debezium")
-    writer: Writer = "oms" if oms else "ticdc" if producer.connector == TICDC else "debezium"
+    writer: Writer = "oms" if oms else "ticdc" if producer.program == TICDC else "debezium"
 
     def read(own: str | None, mysql: str) -> Convert | None:
         if own is None:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.formats._connect.decode_values import column_reader
-from headgate.formats.base import ExtraMembers, Format, Traits
+from headgate.formats.base import ExtraMembers, Format, TableName, Traits
 from headgate.formats.debezium.auxiliary import definitions
 from headgate.formats.debezium.decode import Options, make_decoder, recognises
 from headgate.formats.debezium.encode import ENCODING
+from headgate.formats.debezium.unavailable import FORMS
 from headgate.formats.places import binlog_place
+
+
+def without_table_changes(extra: dict[str, str], old: TableName, new: TableName) -> dict[str, str]:
+    """What came beside a statement, without the definitions, which have the table's old name."""
+    return {name: text for name, text in extra.items() if name != "tableChanges"}
+
 
 TRAITS = Traits(
     place=binlog_place,
@@ -20,6 +27,7 @@ TRAITS = Traits(
         values=frozenset({"query"}),
         partial=frozenset({"unavailable"}),
     ),
+    renamed_extra=without_table_changes,
     empty_deletes=(None, {}),
     row_in_log=True,
 )
@@ -42,6 +50,7 @@ FORMAT = Format(
     encoding=ENCODING,
     traits=TRAITS,
     dialect_traits={"debezium": DEBEZIUM, "oms": OMS, "oms-flatten": OMS},
+    probes=FORMS,
     unspliced=frozenset({"unavailable_value_placeholder"}),
     varying=(
         *("before", "after", "ts_ms", "ts_us", "ts_ns"),

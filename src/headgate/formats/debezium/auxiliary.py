@@ -11,6 +11,7 @@ import msgspec
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event
 from headgate.core.json import Int64, Raw, exact_text, members, parse, reader
+from headgate.formats._connect.keys import key_members
 from headgate.formats.debezium.source import (
     NO_SOURCE,
     Millis,
@@ -18,7 +19,6 @@ from headgate.formats.debezium.source import (
     Times,
     describe_source,
     is_oms,
-    key_members,
     moment,
     position_of,
     source_moment,

@@ -25,6 +25,7 @@ from headgate.formats._connect.decode_values import (
     planner,
     with_datetimes,
 )
+from headgate.formats._connect.keys import WRAPPER
 from headgate.formats.base import Decode, Sniffed
 from headgate.formats.debezium.auxiliary import decode_auxiliary, shape
 from headgate.formats.debezium.source import (
@@ -32,7 +33,6 @@ from headgate.formats.debezium.source import (
     NO_SOURCE,
     OMS,
     TICDC,
-    WRAPPER,
     Source,
     Times,
     Transaction,

@@ -10,10 +10,10 @@ import msgspec
 from headgate.core.cache import Memo
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event
-from headgate.core.json import Int64, Raw, exact_text, members, parse, reader
+from headgate.core.json import Int64, Raw, exact_text, parse, reader
 from headgate.core.values import micros
+from headgate.formats._connect.keys import key_members
 
-WRAPPER = {"schema", "payload"}
 NULL = Raw(b"null")
 OMS = "OMS"
 TICDC = "TiCDC"
@@ -206,19 +206,6 @@ def _same(names: tuple[str, ...]) -> tuple[str, ...]:
 
 shared: Callable[[tuple[str, ...]], tuple[str, ...]] = Memo(_same).__getitem__
 """The one tuple of those names, so that Arrow lays it down once."""
-
-
-def key_members(key: bytes | None) -> dict[str, Raw] | None:
-    """The members of the key's struct, with or without a schema; None where it is no struct."""
-    if not key:
-        return None
-    try:
-        found: dict[str, Raw] = members.decode(key)
-        if "payload" in found and found.keys() <= WRAPPER:
-            found = members.decode(found["payload"])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return found
 
 
 def key_names(key: bytes | None) -> tuple[str, ...] | None:

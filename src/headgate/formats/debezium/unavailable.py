@@ -36,6 +36,15 @@ def may_lack(connector: str | None, version: str | None) -> bool:
     return connector not in MYSQL or told is None or tuple(map(int, told.groups())) >= MYSQL_SINCE
 
 
+def forms_of(placeholder: str) -> tuple[str, str, str]:
+    """A placeholder as text, and as binary columns are written."""
+    raw = placeholder.encode()
+    return placeholder, b64encode(raw).decode(), raw.hex()
+
+
+FORMS = forms_of(PLACEHOLDER)
+
+
 def make_take(placeholder: str | None) -> Take:
     """A function from a message's bytes and its rows to the columns taken out of them, as JSON.
 
@@ -45,7 +54,7 @@ def make_take(placeholder: str | None) -> Take:
     """
     text = placeholder or PLACEHOLDER
     raw = text.encode()
-    forms = (text, b64encode(raw).decode(), raw.hex())
+    forms = forms_of(text)
     arrays = ([text], [forms[1]], [*raw])
     # Cut short, because the search for them is faster when their last letter is rare.
     first, *others = (_json(form)[1:-1][:at] for form, at in zip(forms, (24, 37, 52)))

@@ -21,17 +21,11 @@ from headgate.core.options import option
 from headgate.core.values import convert, exact_nested, to_text
 from headgate.formats._connect.columns import ValueOptions
 from headgate.formats._connect.decode_values import planner
+from headgate.formats._connect.keys import WRAPPER
 from headgate.formats.base import Decode, Sniffed
 from headgate.formats.debezium import decode as debezium
 from headgate.formats.debezium.auxiliary import shape
-from headgate.formats.debezium.source import (
-    WRAPPER,
-    Times,
-    flag,
-    key_names,
-    key_text,
-    moment,
-)
+from headgate.formats.debezium.source import Times, flag, key_names, key_text, moment
 from headgate.formats.debezium.source import tombstone as null_value
 from headgate.formats.debezium.unavailable import make_take
 from headgate.schema.known_tables import KnownTables

@@ -7,11 +7,13 @@ from dataclasses import replace
 from headgate.formats.base import ExtraMembers, Format, Traits
 from headgate.formats.maxwell.decode import Options, make_decoder, recognises
 from headgate.formats.maxwell.decode_values import column_reader
+from headgate.formats.maxwell.definitions import renamed_definitions
 from headgate.formats.maxwell.encode import ENCODING
 from headgate.formats.maxwell.places import transaction_place
 from headgate.formats.places import commit_place
 
 TRAITS = Traits(
+    renamed_extra=renamed_definitions,
     extra=ExtraMembers(values=frozenset({"query"}), partial=frozenset({"partial"})),
 )
 

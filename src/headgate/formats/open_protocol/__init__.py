@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.formats.base import ExtraMembers, Format, Traits
-from headgate.formats.open_protocol.decode import Options, make_decoder, recognises
+from headgate.formats.open_protocol.decode import Options, first_object, make_decoder, recognises
 from headgate.formats.open_protocol.encode import ENCODING
 from headgate.formats.places import commit_place
 
@@ -19,6 +19,7 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, resolved timestamps",
     encoding=ENCODING,
+    first_object=first_object,
     traits=Traits(
         place=commit_place,
         enum_as_number=True,

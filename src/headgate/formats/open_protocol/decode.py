@@ -18,7 +18,7 @@ from headgate.core.cache import weight
 from headgate.core.compression import COMPRESSIONS, decompressor
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event
-from headgate.core.json import Int64, Number, Raw, describe, parse, reader
+from headgate.core.json import Int64, Number, Raw, describe, objects, parse, reader
 from headgate.core.limits import CACHED_KEY_BYTES
 from headgate.core.options import CommonOptions, option
 from headgate.formats._ticdc.ddl_codes import DDL_OPS
@@ -358,3 +358,10 @@ def recognises(message: Sniffed) -> bool:
     """
     key = message.key
     return key is not None and key[:8] == VERSION and (len(key) > 8 or not message.members)
+
+
+def first_object(key: bytes | None, value: bytes) -> bytes | None:
+    """The object of a value whose key is the version alone, by which other formats are detected."""
+    if not recognises(Sniffed(key, {})):
+        return None
+    return objects(value)[0] if key == VERSION and value else b""

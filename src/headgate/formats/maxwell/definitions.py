@@ -1,0 +1,35 @@
+"""The definitions of a table that come with Maxwell's DDL messages, under another name."""
+
+from __future__ import annotations
+
+import msgspec
+
+from headgate.formats.base import TableName
+
+MEMBERS = ("def", "old")
+
+
+def renamed_definitions(extra: dict[str, str], old: TableName, new: TableName) -> dict[str, str]:
+    """What came beside a statement, under the new name; what cannot be renamed is removed.
+
+    >>> told = {"def": '{"database":"d","table":"t"}', "old": "?"}
+    >>> renamed_definitions(told, ("d", "t"), ("d", "u"))
+    {'def': '{"database":"d","table":"u"}'}
+    """
+    kept = dict(extra)
+    for name in MEMBERS:
+        if name in kept:
+            text = _renamed(kept.pop(name), old, new)
+            if text is not None:
+                kept[name] = text
+    return kept
+
+
+def _renamed(text: str, old: TableName, new: TableName) -> str | None:
+    try:
+        table = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if not isinstance(table, dict) or (table.get("database"), table.get("table")) != old:
+        return None
+    return msgspec.json.encode({**table, "database": new[0], "table": new[1]}).decode()
