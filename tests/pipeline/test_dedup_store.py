@@ -14,7 +14,7 @@ from producers import TIME, debezium, ticdc
 
 from headgate.core.errors import UsageError
 from headgate.pipeline import dedup_store
-from headgate.pipeline.dedup_store import FOLDER, Ledger, Run
+from headgate.pipeline.dedup_store import FOLDER, DedupStore, IdFile
 from headgate.spark.storage import Storage
 
 DAY = 86_400.0
@@ -33,81 +33,81 @@ def ids(*numbers: int) -> list[bytes]:
     return [blake2b(str(n).encode(), digest_size=16).digest() for n in numbers]
 
 
-def applied(store: Storage, runs: Sequence[Run], numbers: range, at: int) -> tuple[Run, ...]:
+def applied(store: Storage, files: Sequence[IdFile], numbers: range, at: int) -> tuple[IdFile, ...]:
     """A batch of changes, all of one time."""
-    batch = Ledger(store, runs)
+    batch = DedupStore(store, files)
     for id_ in ids(*numbers):
         batch.add(id_, at)
     return batch.write(DAY)
 
 
 def test_many_batches_are_few_files_and_each_change_is_written_seldom(tmp_path: Path) -> None:
-    store, runs, written = Storage(str(tmp_path)), (), 0
+    store, files, written = Storage(str(tmp_path)), (), 0
     for n in range(100):
-        before = runs
-        runs = applied(store, runs, range(100 * n, 100 * n + 100), n)
-        written += sum(run.ids for run in runs if run not in before)
+        before = files
+        files = applied(store, files, range(100 * n, 100 * n + 100), n)
+        written += sum(file.ids for file in files if file not in before)
 
-    assert len(runs) <= 8
+    assert len(files) <= 8
     assert written < 10_000 * 8
-    found = Ledger(store, runs)
+    found = DedupStore(store, files)
     assert [True] * 10_000 == found.known(ids(*range(10_000)))
     assert [False, False] == found.known([*ids(10_000), None])
 
 
 def test_a_jump_of_the_sources_clock_forgets_nothing(tmp_path: Path, clock: list[int]) -> None:
     store = Storage(str(tmp_path))
-    runs = applied(store, (), range(5), clock[0])
-    runs = applied(store, runs, range(5, 6), clock[0] + 30 * DAY_MICROS)
-    runs = applied(store, runs, range(6, 9), clock[0])
+    files = applied(store, (), range(5), clock[0])
+    files = applied(store, files, range(5, 6), clock[0] + 30 * DAY_MICROS)
+    files = applied(store, files, range(6, 9), clock[0])
 
-    assert [True] * 9 == Ledger(store, runs).known(ids(*range(9)))
+    assert [True] * 9 == DedupStore(store, files).known(ids(*range(9)))
 
 
 def test_a_job_that_stood_still_forgets_nothing(tmp_path: Path, clock: list[int]) -> None:
     store = Storage(str(tmp_path))
     at = clock[0]
-    runs = applied(store, (), range(5), at)
+    files = applied(store, (), range(5), at)
     clock[0] += 30 * DAY_MICROS
-    runs = applied(store, runs, range(5, 6), at + 1)
+    files = applied(store, files, range(5, 6), at + 1)
 
-    assert [True] * 6 == Ledger(store, runs).known(ids(*range(6)))
+    assert [True] * 6 == DedupStore(store, files).known(ids(*range(6)))
 
 
 def test_what_is_old_is_forgotten_with_its_files(tmp_path: Path, clock: list[int]) -> None:
-    store, runs = Storage(str(tmp_path)), ()
+    store, files = Storage(str(tmp_path)), ()
     for _ in range(40):  # ten days
-        runs = applied(store, runs, range(clock[0], clock[0] + 50), clock[0])
+        files = applied(store, files, range(clock[0], clock[0] + 50), clock[0])
         clock[0] += DAY_MICROS // 4
 
     first, last = TIME * 1_000, clock[0] - DAY_MICROS // 4
-    assert [False, True] == Ledger(store, runs).known(ids(first, last))
-    assert sum(run.ids for run in runs) <= 50 * 6
+    assert [False, True] == DedupStore(store, files).known(ids(first, last))
+    assert sum(file.ids for file in files) <= 50 * 6
 
 
 def test_too_many_are_forgotten_from_the_oldest_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dedup_store, "MOST_IDS", 800)
-    store, runs = Storage(str(tmp_path)), ()
+    store, files = Storage(str(tmp_path)), ()
     for n in range(30):
-        runs = applied(store, runs, range(50 * n, 50 * n + 50), n)
+        files = applied(store, files, range(50 * n, 50 * n + 50), n)
 
-    assert 700 <= sum(run.ids for run in runs) <= 800
-    assert [False, True] == Ledger(store, runs).known(ids(0, 1499))
+    assert 700 <= sum(file.ids for file in files) <= 800
+    assert [False, True] == DedupStore(store, files).known(ids(0, 1499))
 
 
 def test_a_file_elsewhere_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Storage(str(tmp_path / "remote"))
-    runs = applied(store, (), range(5), 1)
+    files = applied(store, (), range(5), 1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(store, "is_local", False)
 
-    assert [True, False] == Ledger(store, runs).known(ids(4, 5))
+    assert [True, False] == DedupStore(store, files).known(ids(4, 5))
     monkeypatch.setattr(store, "read", lambda name: pytest.fail("it is here already"))
-    assert [True, False] == Ledger(store, runs).known(ids(4, 5))
+    assert [True, False] == DedupStore(store, files).known(ids(4, 5))
     monkeypatch.setattr(store, "is_local", True)
-    assert [runs[0].name] == store.names(FOLDER)
+    assert [files[0].name] == store.names(FOLDER)
 
 
 @pytest.mark.parametrize("producer", [debezium, ticdc])
@@ -129,9 +129,9 @@ def test_a_clock_that_is_a_day_ahead_doubles_nothing(tmp_path: Path, producer: A
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_damaged_file_is_named(damage: str, tmp_path: Path) -> None:
     store = Storage(str(tmp_path))
-    (run,) = applied(store, (), range(10), TIME)
-    file = tmp_path / FOLDER / run.name
-    file.write_bytes(file.read_bytes()[:-8]) if damage == "cut" else file.unlink()
+    (file,) = applied(store, (), range(10), TIME)
+    path = tmp_path / FOLDER / file.name
+    path.write_bytes(path.read_bytes()[:-8]) if damage == "cut" else path.unlink()
 
-    with pytest.raises(UsageError, match=run.name):
-        Ledger(store, (run,)).known(ids(1))
+    with pytest.raises(UsageError, match=file.name):
+        DedupStore(store, (file,)).known(ids(1))

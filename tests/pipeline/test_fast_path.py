@@ -71,7 +71,7 @@ def passed(
     job: Job, tmp_path: Path, *batches: pa.RecordBatch, **known: Any
 ) -> tuple[list[dict[str, Any]], PartitionReport]:
     """The messages and dead letters of a pass in their order, and its report."""
-    plan = BatchPlan((tmp_path / "ledger").as_uri(), **known)
+    plan = BatchPlan((tmp_path / "known").as_uri(), **known)
     contents: list[bytes] = []
     rows = worker_function(job, plan, contents.extend)(batches)
     found = pa.Table.from_batches(rows, WORK_SCHEMAS["messages"]).to_pylist()

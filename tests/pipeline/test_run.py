@@ -444,7 +444,7 @@ def test_a_row_that_comes_behind_later_ddl_is_put_before_it(bench: Bench) -> Non
 def test_a_clock_in_the_future_does_not_make_a_job_forget(bench: Bench) -> None:
     bench.put("a.jsonl", ticdc(1, 1, es=4_102_444_800_000), *[ticdc(n, n) for n in range(2, 5)])
     bench.run()
-    for n in range(12):  # enough batches that files of the ledger are merged
+    for n in range(12):  # enough batches that dedup files are merged
         bench.put(f"b{n}.jsonl", ticdc(100 + n, 100 + n))
         bench.run()
     bench.put("c.jsonl", *[ticdc(n, n) for n in range(2, 5)])

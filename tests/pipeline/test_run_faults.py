@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.config.reader import job_of
 from headgate.core.batches import SourceRange
 from headgate.core.errors import SpliceError, UsageError
-from headgate.pipeline import engine as engine_module
+from headgate.pipeline.batch_pass import PassResult, PassRunner
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
-from headgate.pipeline.plan import PartitionReport
+from headgate.pipeline.plan import BatchPlan
 from headgate.pipeline.run import lag_of
 from headgate.pipeline.status import read as read_status
 from headgate.sinks.base import Batch
@@ -160,12 +160,14 @@ def test_a_job_stops_where_splicing_and_the_codecs_disagree(
 ) -> None:
     bench = Bench(tmp_path, spark)
     bench.put("a.jsonl", row(1))
-    reports_of = engine_module.reports_of
+    run = PassRunner.run
 
-    def wrong(work: DataFrame) -> list[PartitionReport]:
-        return [msgspec.structs.replace(report, fastpath_wrong=True) for report in reports_of(work)]
+    def wrong(runner: PassRunner, messages: DataFrame, plan: BatchPlan) -> PassResult:
+        result = run(runner, messages, plan)
+        reports = [msgspec.structs.replace(each, fastpath_wrong=True) for each in result.reports]
+        return PassResult(result.rows, reports)
 
-    monkeypatch.setattr(engine_module, "reports_of", wrong)
+    monkeypatch.setattr(PassRunner, "run", wrong)
     with pytest.raises(SpliceError, match="splice=false"):
         bench.run("maxwell")
     assert [] == bench.messages()

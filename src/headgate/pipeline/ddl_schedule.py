@@ -14,7 +14,7 @@ from functools import cmp_to_key
 from headgate.arrow.messages import Partition
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event
-from headgate.pipeline.dedup import comes_before
+from headgate.pipeline.ordering import comes_before
 from headgate.pipeline.plan import PartitionReport, PlannedDdl
 
 

@@ -25,8 +25,8 @@ from headgate.pipeline.balance import check_balance
 from headgate.pipeline.batch_pass import PassResult, PassRunner, released_on_error
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.ddl_schedule import lacks_ddl, merged_ddl
-from headgate.pipeline.dedup import commit_time
 from headgate.pipeline.inbox import INBOX, inbox_messages, with_inbox
+from headgate.pipeline.ordering import commit_time
 from headgate.pipeline.plan import BatchPlan, KnownTopics, PartitionReport, PlannedDdl
 from headgate.pipeline.row_filter.values import with_condition_values
 from headgate.pipeline.row_filter.verdicts import with_verdicts

@@ -11,7 +11,7 @@ from headgate.core.event import Event
 from headgate.pipeline.change import DROP, KEEP, UNKNOWN_SIGNATURE, Change, MessageBatch
 from headgate.pipeline.counts import Counts
 from headgate.pipeline.dedup import identity, placed_identity
-from headgate.pipeline.dedup_store import Ledger
+from headgate.pipeline.dedup_store import DedupStore
 from headgate.pipeline.ordering import OrderCheck, SourceClock
 from headgate.pipeline.plan import PartitionState
 from headgate.pipeline.tombstones import TombstonePairs
@@ -31,7 +31,7 @@ class Intake:
     ) -> None:
         self.partition, self.counts = state.partition, counts
         self.by_place, self.condition_of = by_place, condition_of
-        self.applied = Ledger(storage, state.applied)
+        self.applied = DedupStore(storage, state.applied)
         self.order = OrderCheck(state.watermark)
         self.clock = SourceClock(state.newest)
         self.pairs = TombstonePairs(state.last_delete)
@@ -109,7 +109,7 @@ class Intake:
             change.id = None
             self.order.see_ddl(event)
         elif change.id is not None:
-            change.repeated = change.id in self.applied.fresh
+            change.repeated = change.id in self.applied.new
             if is_known or (change.repeated and change.verdict == DROP):
                 self.counts.repeated += 1
                 return False

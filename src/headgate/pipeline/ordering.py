@@ -1,4 +1,4 @@
-"""The order and the times of a partition's changes: watermarks, late changes, disorder."""
+"""The order of changes in the source, and their times: watermarks, late changes, disorder."""
 
 from __future__ import annotations
 
@@ -6,9 +6,53 @@ import time
 
 from headgate.core.event import Event
 from headgate.pipeline.change import Change
-from headgate.pipeline.dedup import commit_time
 
 AN_HOUR = 3_600_000_000
+Order = tuple[str, tuple[int, ...]]
+"""A kind of order and a place in it; only places of one kind compare."""
+
+
+def order(event: Event) -> Order | None:
+    """A change's place in the source's order; numbers compare as numbers.
+
+    >>> event = Event("row", "insert", "d", "t", position={"file": "bin.000009", "pos": "4"})
+    >>> order(event)
+    ('binlog  bin', (9, 4, 0))
+    """
+    if event.commit_ts is not None:
+        return ("commit", (event.commit_ts,))
+    position = event.position
+    if position is None:
+        return None
+    file, _, number = position.get("file", "").rpartition(".")
+    place = (number, position.get("pos", ""), position.get("row", "0"))
+    if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in place):
+        return None
+    # Another server counts its files anew.
+    return (f"binlog {position.get('server_id', '')} {file}", tuple(map(int, place)))
+
+
+def comes_before(earlier: Event, later: Event) -> bool | None:
+    """Whether one change came before another in the source; None where that is not known.
+
+    >>> comes_before(Event("ddl", commit_ts=9), Event("row", commit_ts=10))
+    True
+    """
+    one, other = order(earlier), order(later)
+    if one is not None and other is not None and one[0] == other[0]:
+        return one[1] < other[1]
+    if earlier.event_time is None or later.event_time is None:
+        return None
+    return None if earlier.event_time == later.event_time else earlier.event_time < later.event_time
+
+
+def commit_time(commit_ts: int) -> int:
+    """The time of a commit number of TiDB, in microseconds since the epoch.
+
+    >>> commit_time(449_000_000_000_000_000)
+    1712799072265000
+    """
+    return (commit_ts >> 18) * 1_000
 
 
 class OrderCheck:

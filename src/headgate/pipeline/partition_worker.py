@@ -260,7 +260,7 @@ class PartitionPass:
         rejections = self.output.prepare(changes)
         if rejections or any(change.repeated for change in changes):
             prepared = len(changes)
-            fresh, changes = settle(changes, rejections, self.intake.applied.fresh)
+            fresh, changes = settle(changes, rejections, self.intake.applied.new)
             self.counts.repeated += prepared - len(fresh)
             self.counts.rejected_events += len(fresh) - len(changes)
             yield from self.dead_letters.rows(rejections)

@@ -14,7 +14,7 @@ import msgspec
 from headgate.arrow.messages import Partition
 from headgate.core.event import Event
 from headgate.pipeline.counts import Counts
-from headgate.pipeline.dedup_store import Run
+from headgate.pipeline.dedup_store import IdFile
 from headgate.pipeline.tombstones import Deleted
 
 Emit = Literal["messages", "events"]
@@ -43,7 +43,7 @@ class PartitionState(msgspec.Struct):
     """What is known of a partition from one batch to the next."""
 
     partition: Partition
-    applied: tuple[Run, ...] = ()
+    applied: tuple[IdFile, ...] = ()
     """The files of the changes that were applied before (dedup_store.py)."""
     watermark: int | None = None
     newest: int | None = None

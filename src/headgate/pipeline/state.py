@@ -182,11 +182,11 @@ class States:
         self.sweep(numbers[-KEPT:])
 
     def sweep(self, batches: list[int]) -> None:
-        """Delete the ledger files and catalogs that no kept state names."""
+        """Delete the dedup files and catalogs that no kept state names."""
         states = [self.read(n) for n in batches]
-        ledgers = {run.name for state in states for p in state.partitions for run in p.applied}
+        applied = {file.name for state in states for p in state.partitions for file in p.applied}
         catalogs = {state.catalog for state in states}
-        for folder, named in ((dedup_store.FOLDER, ledgers), (catalog.FOLDER, catalogs)):
+        for folder, named in ((dedup_store.FOLDER, applied), (catalog.FOLDER, catalogs)):
             for name in self.storage.names(folder):
                 if name not in named:
                     self.storage.delete(f"{folder}/{name}")

@@ -10,7 +10,8 @@ from paths import CASES
 from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import Event
-from headgate.pipeline.dedup import identity, order
+from headgate.pipeline.dedup import identity
+from headgate.pipeline.ordering import order
 
 
 def case(name: str, **options: str) -> Event:
