@@ -18,13 +18,12 @@ from headgate.core.errors import DecodeError, UsageError
 from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats._connect.columns import (
     base64_decimal,
-    declared,
-    for_table,
     hexadecimal,
     little_endian_bits,
     unsigned,
     url_safe,
 )
+from headgate.formats._connect.declared_columns import declared, for_table
 from headgate.formats._connect.times import (
     MICROS,
     MILLIS,

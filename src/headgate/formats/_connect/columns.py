@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from headgate.core import values
-from headgate.core.errors import DecodeError, UsageError, unknown_name
+from headgate.core.errors import DecodeError
 from headgate.core.limits import MAX_PLAIN_EXPONENT
-from headgate.core.mysql_types import COLUMN_TYPES, SPATIAL
+from headgate.core.mysql_types import SPATIAL
 from headgate.core.options import CommonOptions, option
+from headgate.formats._connect.declared_columns import declared, for_table
 from headgate.formats._connect.geometry import geometry, point
 from headgate.formats._connect.times import (
     MICROS,
@@ -28,8 +29,6 @@ from headgate.formats._connect.times import (
 
 MOST_DECIMAL_BYTES = 1024
 _DECIMAL_TEXT = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_COLUMN = re.compile(r"((?:`[^`]+`|[^\s`.]+)(?:\.(?:`[^`]+`|[^\s`.]+)){0,3})\s+(\S.*)", re.DOTALL)
-_SPLIT = re.compile(r",(?=(?:[^']*'[^']*')*[^']*$)(?![^(]*\))")
 _LENGTH = re.compile(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 DECIMALS = ("decimal", "dec", "numeric", "fixed")
@@ -84,45 +83,6 @@ class Told(NamedTuple):
     def oms(self) -> bool:
         """Whether OMS wrote it."""
         return self.writer == "oms"
-
-
-def declared(columns: str | None) -> dict[str, str]:
-    """Types by column name, or by database.table.column, from the option `columns`.
-
-    Of a table in a schema it is database.schema.table.column.
-
-    >>> declared("price DECIMAL(9,2), shop.t.state ENUM('a','b')")
-    {'price': 'decimal(9,2)', 'shop.t.state': "enum('a','b')"}
-    """
-    found: dict[str, str] = {}
-    for part in _SPLIT.split(columns) if columns and columns.strip() else ():
-        match = _COLUMN.fullmatch(part.strip())
-        if not match:
-            raise UsageError(
-                f"option columns cannot hold {part.strip()!r}; write it as in CREATE TABLE: "
-                "'price DECIMAL(9,2), shop.orders.day DATE'"
-            )
-        name, type_ = match[1].replace("`", ""), match[2].strip()
-        base = values.base_type(type_)
-        if base not in COLUMN_TYPES:
-            raise unknown_name("column type", base, COLUMN_TYPES)
-        if name.count(".") == 1:
-            raise UsageError(f"option columns: write {name!r} as database.table.column")
-        found[name] = base + type_[len(base) :] if "'" in type_ else type_.lower()
-    return found
-
-
-def for_table(
-    columns: Mapping[str, str], database: str | None, table: str | None
-) -> dict[str, str]:
-    """The declared columns of one table: its own first, then those named for every table.
-
-    >>> for_table({"a": "date", "d.t.a": "time", "d.u.b": "year"}, "d", "t")
-    {'a': 'time'}
-    """
-    prefix = f"{database}.{table}."
-    own = {n[len(prefix) :]: t for n, t in columns.items() if n.startswith(prefix)}
-    return {n: t for n, t in columns.items() if "." not in n} | own
 
 
 ToldColumns = Callable[["str | None", "str | None"], dict[str, str]]

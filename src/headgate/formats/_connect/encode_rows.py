@@ -13,20 +13,11 @@ from headgate.core.column_flags import NULLABLE
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import HINTS
 from headgate.core.mysql_types import parse_type
-from headgate.formats._connect.encode_values import (
-    BOOLEAN,
-    INT64,
-    TEXT,
-    Column,
-    ValueOptions,
-    column,
-    fraction_digits,
-    is_measured,
-    nested,
-    plain,
-    real,
-)
+from headgate.formats._connect.column import BOOLEAN, TEXT, Column, plain
+from headgate.formats._connect.encode_numbers import INT64, real
+from headgate.formats._connect.encode_values import column, fraction_digits, is_measured, nested
 from headgate.formats._connect.fit import Pair, lacking, settle
+from headgate.formats._connect.options import ValueOptions
 from headgate.formats._oms import encode_values as oms_values
 from headgate.formats.encoding import (
     Plans,

@@ -16,7 +16,8 @@ from msgspec import MsgspecError, Raw
 from msgspec.json import decode
 
 from headgate.core.event import Image
-from headgate.formats._connect.encode_values import INT32, INT64, TEXT, Column
+from headgate.formats._connect.column import TEXT, Column
+from headgate.formats._connect.encode_numbers import INT32, INT64
 from headgate.formats.encoding import to_json
 
 INT8, INT16 = range(-(2**7), 2**7), range(-(2**15), 2**15)

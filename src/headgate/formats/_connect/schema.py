@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from headgate.formats._connect.encode_values import Column
-from headgate.formats.debezium.source import TICDC
+from headgate.formats._connect.column import Column
+from headgate.formats._connect.connectors import TICDC
 from headgate.formats.encoding import jackson_style, to_json
 
 SNAPSHOT_WORDS = (

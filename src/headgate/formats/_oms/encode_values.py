@@ -6,10 +6,8 @@ text protocol". What its tables leave open is settled by its samples: docs/forma
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,7 +16,14 @@ from msgspec import Raw
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import MySqlType, parse_type
-from headgate.core.values import EPOCH
+from headgate.formats._oms.encode_times import (
+    datetime_millis,
+    days,
+    epoch_text,
+    six_digits,
+    time_micros,
+    zulu,
+)
 from headgate.formats.encoding import (
     Plans,
     Write,
@@ -31,9 +36,6 @@ from headgate.formats.encoding import (
 
 FEW = -6
 """The smallest power of ten that Java's BigDecimal writes without an exponent."""
-ZERO_TIME = "0000-00-00 00:00:00"
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?")
-FIRST_DAY = date(1970, 1, 1)
 INT64 = range(-(2**63), 2**63)
 
 
@@ -235,119 +237,6 @@ def _bit_base64(text: str) -> str:
     return b64encode(bit_bytes(text)).decode()
 
 
-def epoch_text(text: str) -> str:
-    """A TIMESTAMP as seconds since the epoch, with the fraction it has; what is no time as zero.
-
-    >>> epoch_text("2020-11-24 16:01:02.50"), epoch_text("0000-00-00 00:00:00.000")
-    ('1606233662.50', '0000-00-00 00:00:00')
-    """
-    fraction = text[19:]
-    seconds = _seconds(text[:19])
-    if seconds is not None and (not fraction or is_fraction(fraction)):
-        return seconds + fraction
-    if not _TIME.fullmatch(text):
-        raise Lossy("misfit", text)
-    if text.startswith(ZERO_TIME) and not fraction.strip(".0"):
-        return ZERO_TIME
-    raise Lossy("zero-dates", ZERO_TIME)
-
-
-def is_fraction(text: str) -> bool:
-    """Whether text is the fraction of a second, point included."""
-    return text[0] == "." and text.isascii() and text[1:].isdigit() and len(text) <= 10
-
-
-@lru_cache(maxsize=4096)
-def _seconds(text: str) -> str | None:
-    """Seconds since the epoch from UTC text; None where it is no such time."""
-    at = moment(text)
-    if at is None or at < EPOCH:
-        return None
-    return str((at - EPOCH) // timedelta(seconds=1))
-
-
-def moment(text: str) -> datetime | None:
-    """The time that `YYYY-MM-DD HH:MM:SS` says, if it says one.
-
-    >>> moment("2020-11-24 16:01:02"), moment("2020-11-24T16:01:02")
-    (datetime.datetime(2020, 11, 24, 16, 1, 2), None)
-    """
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return at if str(at) == text else None
-
-
-def zulu(text: str) -> str:
-    """A TIMESTAMP as ISO text in UTC.
-
-    >>> zulu("2022-11-15 05:12:11")
-    '2022-11-15T05:12:11Z'
-    """
-    if moment(text[:19]) is None or (text[19:] and not is_fraction(text[19:])):
-        raise Lossy("zero-dates" if text.startswith(ZERO_TIME) else "misfit", text)
-    return f"{text[:10]}T{text[11:]}Z"
-
-
-def days(text: str) -> int:
-    """A DATE as days since the epoch.
-
-    >>> days("2022-11-15")
-    19311
-    """
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        raise no_time(text) from None
-    if str(day) != text:
-        raise Lossy("misfit", text)
-    return (day - FIRST_DAY).days
-
-
-def no_time(text: str) -> Lossy:
-    """The loss of a date that no calendar has: NULL for what MySQL calls a date."""
-    digits = text.translate(_NO_POINTS)
-    if digits.isascii() and digits.isdigit():
-        return Lossy("zero-dates", None)
-    return Lossy("misfit", text)
-
-
-_NO_POINTS = str.maketrans("", "", "-: .")
-
-
-def time_micros(text: str) -> int:
-    """A TIME as microseconds.
-
-    >>> time_micros("10:01:00"), time_micros("-00:00:00.5")
-    (36060000000, -500000)
-    """
-    clock, _, fraction = text.removeprefix("-").partition(".")
-    parts = clock.split(":")
-    digits = clock.replace(":", "") + fraction
-    if len(parts) != 3 or not all(parts) or len(digits) > 16 or not digits.isdigit():
-        raise Lossy("misfit", text)
-    hours, minutes, seconds = map(int, parts)
-    micros = (hours * 3600 + minutes * 60 + seconds) * 1_000_000 + int(fraction[:6].ljust(6, "0"))
-    return -micros if text[0] == "-" else micros
-
-
-def datetime_millis(text: str) -> int:
-    """A DATETIME as milliseconds since the epoch, as if it were UTC.
-
-    >>> datetime_millis("2022-11-15 05:12:11.25")
-    1668489131250
-    """
-    at, fraction = moment(text[:19]), text[19:]
-    if at is None or (fraction and not is_fraction(fraction)):
-        raise no_time(text)
-    seconds = (at - EPOCH) // timedelta(seconds=1)
-    millis = seconds * 1000 + int(fraction[1:4].ljust(3, "0"))
-    if fraction[4:].strip("0"):
-        raise Lossy("datetime-micros", millis)
-    return millis
-
-
 def whole_or_text(text: str) -> Any:
     """A whole number bare where 64 bits hold it, else as text.
 
@@ -367,28 +256,6 @@ def hexadecimal(text: str) -> str:
     '6A'
     """
     return raw_bytes(text).hex().upper()
-
-
-def six_digits(text: str) -> str:
-    """A time with six digits after the second, or nine where six are not enough.
-
-    What is no time is shown as it is.
-
-    >>> six_digits("2016-10-21 05:33:37.523"), six_digits("0000-00-00 00:00:00")
-    ('2016-10-21 05:33:37.523000', '0000-00-00 00:00:00')
-    >>> six_digits("2016-10-21 05:33:37.1234567"), six_digits("2016-10-21 05:33:37.123456000")
-    ('2016-10-21 05:33:37.123456700', '2016-10-21 05:33:37.123456')
-    """
-    second, fraction = text[:19], text[19:]
-    if not _is_time(second) or (fraction and not is_fraction(fraction)):
-        return text
-    digits = fraction[1:]
-    return f"{second}.{digits.ljust(9, '0') if digits[6:].strip('0') else digits[:6].ljust(6, '0')}"
-
-
-@lru_cache(maxsize=4096)
-def _is_time(text: str) -> bool:
-    return moment(text) is not None
 
 
 def set_members(text: str) -> list[str]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from headgate.formats._oms.type_names import TYPE_NAMES
 from headgate.formats.base import ExtraMembers, Format, Traits
-from headgate.formats.canal_json.decode import Options, column_reader, make_decoder, recognises
+from headgate.formats.canal_json.decode import make_decoder, recognises
+from headgate.formats.canal_json.decode_values import Options, column_reader
 from headgate.formats.canal_json.encode import ENCODING
 from headgate.formats.places import commit_place
 

@@ -6,177 +6,44 @@ Canal-compatible format. Where they differ from the wire: docs/formats/canal-jso
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
-from msgspec.json import encode as encode_json
+from msgspec import UNSET
 
 from headgate.core import values
 from headgate.core.cache import Memo
-from headgate.core.compression import COMPRESSIONS, decompressor, is_json
+from headgate.core.compression import decompressor, is_json
 from headgate.core.errors import DecodeError
 from headgate.core.event import ColumnType, Event, Types
-from headgate.core.json import Int64, Raw, escape_control_characters, parse, reader
+from headgate.core.json import Raw, parse
 from headgate.core.limits import MAX_EVENTS_PER_MESSAGE, MAX_REPEATED_BYTES
-from headgate.core.mysql_types import parse_type
-from headgate.core.options import CommonOptions, option
 from headgate.core.values import Convert, Converters, micros
 from headgate.formats._oms import decode_values as oms_values
 from headgate.formats._oms.decode_values import TypedConverters
-from headgate.formats.base import Decode, Producer, ReadColumn, Sniffed
+from headgate.formats.base import Decode, Sniffed
+from headgate.formats.canal_json.decode_values import (
+    Options,
+    as_text,
+    mark_functions,
+    text_converter,
+)
+from headgate.formats.canal_json.wire import (
+    DDL_OPS,
+    MARKER_OPS,
+    NULL,
+    ROW_OPS,
+    TYPES,
+    Envelope,
+    TypedRows,
+    mysql_types,
+    names_reader,
+    read,
+    sql_types_reader,
+)
 
-ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
-DDL_OPS = {
-    "CREATE": "create",
-    "ALTER": "alter",
-    "ERASE": "drop",
-    "RENAME": "rename",
-    "TRUNCATE": "truncate",
-    "CINDEX": "create_index",
-    "DINDEX": "drop_index",
-    "QUERY": "query",
-}
-MARKER_OPS = {"XACOMMIT": "commit", "XAROLLBACK": "rollback", "GTID": "begin"}
-TYPES = [*ROW_OPS, *DDL_OPS, *MARKER_OPS, "MHEARTBEAT", "TIDB_WATERMARK"]
-
-SPATIAL = re.compile("geometry|(multi)?(point|linestring|polygon)|geom(etry)?collection")
 MOST_LATEST, MAX_NAME = 1_000, 256
-
-NULL = Raw(b"null")
-_JSON_FUNCTION = re.compile(r"JSON_[A-Z_]+\(")
-
-
-@dataclass(frozen=True)
-class Options(CommonOptions):
-    """Options of canal-json."""
-
-    compression: str = option("auto", "of the whole value, as TiCDC compresses", COMPRESSIONS)
-
-
-class Tidb(msgspec.Struct, gc=False):
-    """TiCDC's extension member `_tidb`."""
-
-    commitTs: Int64 | None = None
-    watermarkTs: Int64 | None = None
-    onlyHandleKey: bool = False
-    claimCheckLocation: str | None = None
-    rowkey: str | None = None
-
-
-class Envelope(msgspec.Struct, gc=False):
-    """All members but the rows; type maps stay raw, because they repeat and are cached."""
-
-    type: str
-    database: str | None = None
-    table: str | None = None
-    isDdl: bool = False
-    es: Int64 | None = None
-    ts: Int64 | None = None
-    id: Int64 | UnsetType | None = UNSET
-    gtid: str | None = None
-    sql: str | None = None
-    pkNames: Raw = NULL
-    mysqlType: Raw = NULL
-    sqlType: Raw = NULL
-    tidb: Tidb | None = msgspec.field(name="_tidb", default=None)
-
-
-class TextRows(Envelope, gc=False):
-    """Canal and TiCDC: every value is a string or null."""
-
-    data: list[dict[str, str | None]] | None = None
-    old: list[dict[str, str | None] | None] | None = None
-
-
-class TypedRows(Envelope, gc=False):
-    """OMS and Tencent: numbers are bare."""
-
-    data: list[dict[str, Any]] | None = None
-    old: list[dict[str, Any] | None] | None = None
-
-
-class RawRows(msgspec.Struct, gc=False):
-    """The rows alone, each value as its own bytes."""
-
-    data: list[dict[str, Raw] | None] | None = None
-    old: list[dict[str, Raw] | None] | None = None
-
-
-_text_rows = reader(TextRows)
-_typed_rows = reader(TypedRows)
-_raw_rows = reader(RawRows)
-_names = reader(list[str] | None)
-_mysql_types = reader(dict[str, str | None] | None)
-_sql_types = reader(dict[str, Int64 | None] | None)
-
-
-def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
-    """Canal and TiCDC: binary as ISO-8859-1, ENUM and SET as numbers, TIMESTAMP in local time.
-
-    TiCDC writes the YEAR 0000 as a number.
-    """
-    base = values.base_type(mysql_type)
-    if base.endswith("blob") or base.endswith("binary") or SPATIAL.fullmatch(base):
-        return values.latin1_bytes
-    if base == "enum":
-        return values.enum_label(mysql_type)
-    if base == "set":
-        return values.set_labels(mysql_type)
-    if base == "timestamp":
-        return to_utc
-    scale = parse_type(mysql_type).scale if base in ("decimal", "numeric") else None
-    if scale:
-        return values.with_scale(scale)  # Canal writes 5.0 for 5.00
-    return values.year if base == "year" else None
-
-
-def column_reader(producer: Producer, options: Options) -> ReadColumn:
-    """How values are read whose type is the schema's or the DDL's to tell."""
-    if producer.dialect == "oms":
-        return oms_values.column_reader(producer, options)
-    to_utc = values.utc(options.timezone)
-
-    def read(own: str | None, mysql: str) -> Callable[[Any], Any] | None:
-        # Labels for numbers are given to what has types and to what has none (schemas.py).
-        labelled = values.base_type(mysql) in ("enum", "set")
-        if labelled and own is not None and producer.dialect == "canal":
-            return relabelled(own, mysql)
-        if own is not None or labelled or producer.dialect == "tencent":
-            return None
-        convert = text_converter(mysql, to_utc)
-        return convert and (lambda sent: convert(sent) if sent.__class__ is str else sent)
-
-    return read
-
-
-def relabelled(own: str, mysql: str) -> Callable[[Any], Any] | None:
-    """A function from labels of Canal's types to those of the schema, by their numbers.
-
-    Canal spells the labels as its own connection to the source does: an emoji may be `?`.
-
-    >>> relabelled("enum('a','?')", "enum('a','😀')")("?")
-    '😀'
-    """
-    known, labels = values.labels(own), values.labels(mysql)
-    if known == labels or len(known) > len(labels):
-        return None
-    new = {mine: its for mine, its in zip(known, labels) if known.count(mine) == 1}
-    if values.base_type(mysql) == "enum":
-        by_index = values.enum_label(mysql)
-        return lambda sent: new[sent] if sent in new else by_index and by_index(sent)
-    by_mask = values.set_labels(mysql)
-
-    def joined(sent: Any) -> Any:
-        found = [new.get(label) for label in sent.split(",")]
-        if None in found:
-            return by_mask(sent) if by_mask else sent
-        return ",".join(map(str, found))
-
-    return joined
 
 
 class Plan(msgspec.Struct):
@@ -267,50 +134,6 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     return decode
 
 
-def as_text(event: Event, message: Any, value: bytes, converters: TypedConverters) -> None:
-    """Turn bare values into text, in place; note which were bare where no types say it."""
-    numbers: list[str] = []
-    booleans: list[str] = []
-    nested = False
-    for image in (message.data or []) + (message.old or []):
-        if image is not None:
-            values.convert(image, converters)
-            nested |= values.to_text(image, numbers, booleans)
-    if nested:
-        keep_exact(message, value)
-    if event.types is None:
-        for label, names in (("numbers", numbers), ("booleans", booleans)):
-            if names:
-                event.extra = {**(event.extra or {}), label: values.names_json(tuple(names))}
-
-
-def mark_functions(events: list[Event], documents: list[str]) -> None:
-    """Name the JSON columns that hold a function's text: MySQL logged the change, not the value."""
-    for event in events:
-        row = event.after or {}
-        found = [n for n in documents if (v := row.get(n)) and _JSON_FUNCTION.match(v)]
-        if found:
-            event.extra = {**(event.extra or {}), "partial_json": encode_json(found).decode()}
-
-
-def read(value: bytes, typed: bool) -> Any:
-    """Parse a message: as text rows where that fits, else as rows with bare values."""
-    if not typed:
-        try:
-            if not value.isascii():
-                str(value, "utf-8")
-            return _text_rows.decode(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            pass
-    try:
-        return parse(_typed_rows, value)
-    except DecodeError as error:
-        escaped = escape_control_characters(value)
-        if error.code != "malformed-json" or escaped == value:
-            raise
-        return parse(_typed_rows, escaped)
-
-
 def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
     """Whose message this is; `strict` refuses to guess."""
     if message.tidb is not None or message.type == "TIDB_WATERMARK":
@@ -347,11 +170,6 @@ def told_by(message: Envelope) -> Told:
     return items, sql_type, bytes(message.pkNames)
 
 
-def mysql_types(message: Envelope) -> dict[str, str | None]:
-    """The map `mysqlType`."""
-    return parse(_mysql_types, bytes(message.mysqlType)) or {}
-
-
 def make_plan(
     items: Collection[tuple[str, str | None]],
     sql_type: bytes,
@@ -362,9 +180,9 @@ def make_plan(
     unordered = isinstance(items, frozenset)
     mysql = dict(sorted(items) if unordered else items)
     told = NULL, Raw(sql_type), Raw(pk_names), mysql if unordered else None
-    names = parse(_names, pk_names)
+    names = parse(names_reader, pk_names)
     key = None if names is None else tuple(names)
-    jdbc = parse(_sql_types, sql_type) or {}
+    jdbc = parse(sql_types_reader, sql_type) or {}
     if not mysql and not jdbc:
         return Plan(*told, key, None, [], [], [])
     types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in jdbc | mysql}
@@ -473,15 +291,6 @@ def numbered(event: Event, index: int) -> Event:
     copy = msgspec.structs.replace(event)
     copy.position = {**(event.position or {}), "row": str(index)}
     return copy
-
-
-def keep_exact(message: Any, value: bytes) -> None:
-    """Read the rows again, for the exact text of values that are objects or arrays."""
-    exact = parse(_raw_rows, escape_control_characters(value))
-    for images, raws in ((message.data, exact.data), (message.old, exact.old)):
-        for image, raw in zip(images or (), raws or ()):
-            if image is not None:
-                values.exact_nested(image, raw)
 
 
 def other(message: Any, dialect: str, row_op: str | None) -> Event:

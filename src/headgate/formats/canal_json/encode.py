@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,18 +12,23 @@ from headgate.core.cache import Memo
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record
 from headgate.core.losses import NUMBERS, SIGN
-from headgate.core.options import EncodeOptions, option
-from headgate.formats._ticdc.keys import changes_key, halves, handle_key
+from headgate.formats._ticdc.keys import changes_key, halves
 from headgate.formats._ticdc.partitioning import CLASSIC
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.canal_json.ddl import DDL_TYPES, ddl_type
+from headgate.formats.canal_json.encode_parts import (
+    MARKER_TYPES,
+    ROW_TYPES,
+    Options,
+    images,
+    names,
+    time_of,
+)
+from headgate.formats.canal_json.encode_ticdc import ticdc_bytes, ticdc_others, ticdc_rows
 from headgate.formats.canal_json.partitioning import CANAL
 from headgate.formats.canal_json.type_maps import Plan, planner, source_of
-from headgate.formats.encoding import Plans, changed, go_style, hinted, to_json, written
+from headgate.formats.encoding import Plans, changed, to_json
 
-ROW_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
-MARKER_TYPES = ("XACOMMIT", "XAROLLBACK", "GTID")
-"""Which only Canal has."""
 TICDC_ONLY = (
     "enable_tidb_extension",
     "content_compatible",
@@ -33,24 +37,6 @@ TICDC_ONLY = (
     "old_value_in_delete",
     "output_raw_change_event",
 )
-
-
-@dataclass(frozen=True)
-class Options(EncodeOptions):
-    """Options of canal-json when it is written; all but the common ones are TiCDC's."""
-
-    enable_tidb_extension: bool = option(False, "write _tidb, and watermarks")
-    content_compatible: bool = option(
-        False, "write mysqlType with its parameters, and only changed columns in old"
-    )
-    only_output_updated_columns: bool = option(False, "write only changed columns in old")
-    delete_only_output_handle_key_columns: bool = option(
-        False, "write only the key's columns of a deleted row"
-    )
-    old_value_in_delete: bool = option(False, "write a deleted row in old as well, as before 5.4")
-    output_raw_change_event: bool = option(
-        False, "write an update of a key as one message, not as a delete and an insert"
-    )
 
 
 # One class per order of members; what is UNSET is not written.
@@ -73,44 +59,6 @@ class CanalMessage(msgspec.Struct, gc=False):
     table: str
     ts: int
     type: str
-
-
-class TicdcRow(msgspec.Struct, gc=False):
-    """TiCDC's row change: old before data."""
-
-    id: int
-    database: str
-    table: str
-    pkNames: Any
-    isDdl: bool
-    type: str
-    es: int
-    ts: int
-    sql: str
-    sqlType: Any
-    mysqlType: Any
-    old: Any
-    data: Any
-    tidb: Any = msgspec.field(name="_tidb", default=UNSET)
-
-
-class TicdcOther(msgspec.Struct, gc=False):
-    """TiCDC's DDL and watermark: data before old."""
-
-    id: int
-    database: str
-    table: str
-    pkNames: Any
-    isDdl: bool
-    type: str
-    es: int
-    ts: int
-    sql: str
-    sqlType: Any
-    mysqlType: Any
-    data: Any
-    old: Any
-    tidb: Any = msgspec.field(name="_tidb", default=UNSET)
 
 
 class OmsMessage(msgspec.Struct, gc=False):
@@ -193,40 +141,6 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     return encode
 
 
-def ticdc_bytes(message: Any) -> bytes:
-    """TiCDC's escapes."""
-    return go_style(to_json(message))
-
-
-def images(event: Event, plan: Plan, lost: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The row as it is now (or was, if deleted) and as it was before an update, as JSON values."""
-    writers = plan.writers
-    if plan.bare:
-        writers = hinted(event.extra)
-    row = written((event.before if event.op == "delete" else event.after) or {}, writers, lost)
-    if event.op != "update":
-        return row, row
-    if event.before is None:
-        lost.append("before-unknown")
-        return row, row
-    return row, written(event.before, writers, lost)
-
-
-def names(event: Event, row: dict[str, Any]) -> list[str] | None:
-    """The primary key in the order of the columns."""
-    if event.key is None:
-        return None
-    if len(event.key) < 2:
-        return list(event.key)
-    order = {name: i for i, name in enumerate(row)}
-    return sorted(event.key, key=lambda name: order.get(name, len(order)))
-
-
-def time_of(micros: int | None) -> int:
-    """Milliseconds; 0 where the time is not known."""
-    return (micros or 0) // 1_000
-
-
 def batch_id(event: Event) -> int:
     """Canal's batch number, which is never 0; the first one for events of other formats."""
     told = (event.extra or {}).get("id", "") if event.format == "canal-json" else ""
@@ -300,73 +214,6 @@ def oms_row(event: Event, plan: Plan, lost: list[str]) -> OmsMessage:
         time_of(event.emit_time),
         "",
     )
-
-
-def ticdc_rows(options: Options) -> Callable[[Event, Plan, list[str]], TicdcRow]:
-    """TiCDC: what `old` and a deleted row hold is a matter of options."""
-    only_changed = options.only_output_updated_columns or options.content_compatible
-    only_key = options.delete_only_output_handle_key_columns
-    extension = options.enable_tidb_extension
-
-    def ticdc_row(event: Event, plan: Plan, lost: list[str]) -> TicdcRow:
-        row, old = images(event, plan, lost)
-        image = event.after or event.before or {}
-        before: Any = None
-        if event.op == "update":
-            before = [changed(old, row) if only_changed else old]
-        elif event.op == "delete":
-            kept = handle_key(event) if only_key else ()
-            if kept and len(kept) < len(row):
-                lost.append("deleted-row")
-                row = {n: v for n, v in row.items() if n in kept}
-                image = {n: v for n, v in image.items() if n in kept}
-            if options.old_value_in_delete:
-                before = [row]
-        sql_type, mysql_type = plan.type_maps(image, lost)
-        if event.key is None:
-            lost.append("key-unknown")
-        return TicdcRow(
-            0,
-            event.database or "",
-            event.table or "",
-            names(event, row) or [],
-            False,
-            ROW_TYPES[event.op or ""],
-            ticdc_time(event),
-            time_of(event.emit_time),
-            "",
-            sql_type,
-            mysql_type,
-            before,
-            [row],
-            tidb(event) if extension else UNSET,
-        )
-
-    return ticdc_row
-
-
-def ticdc_time(event: Event) -> int:
-    """When it happened, in milliseconds; a commit number holds it too."""
-    if event.event_time is None and event.commit_ts is not None:
-        return event.commit_ts >> 18
-    return time_of(event.event_time)
-
-
-def tidb(event: Event) -> dict[str, Any]:
-    """TiCDC's extension member."""
-    found: dict[str, Any] = {}
-    # 0 is left out in DDL, where Go's omitempty is at work.
-    if event.commit_ts or (event.commit_ts == 0 and event.kind == "row"):
-        found["commitTs"] = event.commit_ts
-    extra = event.extra
-    if extra:
-        own = event.format == "canal-json"
-        if extra.get("onlyHandleKey") == "true" or (not own and "claimCheckLocation" in extra):
-            found["onlyHandleKey"] = True
-        for name in ("claimCheckLocation", "rowkey"):
-            if own and name in extra:
-                found[name] = extra[name]
-    return found
 
 
 def words(event: Event) -> tuple[bool, str, str] | None:
@@ -455,41 +302,6 @@ def oms_other(event: Event) -> OmsMessage | OmsHeartbeat | None:
         ts,
         event.ddl or "",
     )
-
-
-def ticdc_others(options: Options) -> Callable[[Event], TicdcOther | None]:
-    """TiCDC: DDL, and watermarks where the extension is on."""
-    extension = options.enable_tidb_extension
-
-    def ticdc_other(event: Event) -> TicdcOther | None:
-        is_ddl, word, sql = True, "", event.ddl or ""
-        extra: Any = UNSET
-        if event.kind == "watermark" and extension:
-            is_ddl, word, sql = False, "TIDB_WATERMARK", ""
-            extra = {"watermarkTs": event.commit_ts} if event.commit_ts else {}
-        elif event.kind == "ddl":
-            word = ddl_type(event, "ticdc")
-            extra = tidb(event) if extension else UNSET
-        else:
-            return None
-        return TicdcOther(
-            0,
-            event.database or "",
-            event.table or "",
-            None,
-            is_ddl,
-            word,
-            ticdc_time(event),
-            time_of(event.emit_time),
-            sql,
-            None,
-            None,
-            None,
-            None,
-            extra,
-        )
-
-    return ticdc_other
 
 
 ROWS = frozenset({"insert", "before", "database", "table", "event-time", "event-time-millis"})

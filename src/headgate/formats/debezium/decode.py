@@ -6,35 +6,31 @@ differ from the wire: docs/formats/debezium.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from headgate.core.cache import Memo
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event, qualified
-from headgate.core.json import Raw, members, parse, reader
+from headgate.core.json import members, parse
 from headgate.core.values import convert, exact_nested, names_json, to_text
 from headgate.formats._connect.columns import ValueOptions, Writer
+from headgate.formats._connect.connectors import MYSQL_LIKE, TICDC
 from headgate.formats._connect.decode_values import (
-    MOST_PLANS,
-    MOST_SCHEMA_BYTES,
     planner,
     with_datetimes,
 )
 from headgate.formats._connect.keys import WRAPPER
 from headgate.formats.base import Decode, Sniffed
 from headgate.formats.debezium.auxiliary import decode_auxiliary, shape
+from headgate.formats.debezium.reader import NO_SCHEMA, Envelope, make_reader, raw_images_reader
 from headgate.formats.debezium.source import (
-    MYSQL_LIKE,
     NO_SOURCE,
     OMS,
-    TICDC,
     Source,
-    Times,
     Transaction,
     describe_elsewhere,
     describe_source,
@@ -54,9 +50,6 @@ from headgate.formats.debezium.unavailable import make_take, may_lack
 OPS = {"c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "truncate"}
 OPS |= {code.upper(): op for code, op in OPS.items()}
 HEARTBEAT, WATERMARK = "HEARTBEAT", "m"
-NO_SCHEMA = b"null"
-NO_RAW = Raw(NO_SCHEMA)
-_SCHEMA_FIRST, _PAYLOAD = b'{"schema":', b',"payload":'
 
 
 @dataclass(frozen=True)
@@ -64,33 +57,6 @@ class Options(ValueOptions):
     """Options of debezium."""
 
 
-class Envelope(Times, gc=False):
-    """The envelope of all versions; what it leaves out is read by the auxiliary messages."""
-
-    op: str | None = None
-    before: dict[str, Any] | None = None
-    after: dict[str, Any] | None = None
-    source: Source | None = None
-    transaction: Transaction | None = None
-
-
-class Wire(Envelope, gc=False):
-    """A message with or without the wrapper; the schema repeats and is cached by its bytes."""
-
-    schema: Raw = NO_RAW
-    payload: Envelope | UnsetType | None = UNSET
-
-
-class RawImages(msgspec.Struct, gc=False):
-    """The images alone, each value as its own bytes."""
-
-    before: dict[str, Raw] | None = None
-    after: dict[str, Raw] | None = None
-
-
-_wire = reader(Wire | None)
-_envelope = reader(Envelope | None)
-_raw_images = reader(RawImages)
 _json = msgspec.json.encode
 
 
@@ -178,45 +144,6 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     return decode
 
 
-Read = tuple[bytes, Envelope | None, bool, bytes]
-"""The schema's bytes, the envelope, whether it was wrapped, and the bytes that hold the images."""
-
-
-def make_reader() -> Callable[[bytes], Read]:
-    """A function that reads a message.
-
-    Kafka's converter writes `{"schema":…,"payload":…}` with the same kilobytes of schema each time.
-    What was read once as such a beginning is not read again.
-    """
-    beginnings: dict[bytes, bytes] = {}
-
-    def read(value: bytes) -> Read:
-        end = 0
-        if value.startswith(_SCHEMA_FIRST) and value.endswith(b"}"):
-            end = value.find(_PAYLOAD) + len(_PAYLOAD)
-            schema = beginnings.get(value[:end])
-            if schema is not None:
-                payload = value[end:-1]
-                try:
-                    return schema, parse(_envelope, payload), True, payload
-                except DecodeError:
-                    end = 0  # the whole message says better what is wrong
-        message = parse(_wire, value)
-        if message is None:
-            return NO_SCHEMA, None, False, value
-        schema = NO_SCHEMA if message.schema is NO_RAW else bytes(message.schema)
-        if message.payload is UNSET:
-            return schema, message, False, value
-        known = _SCHEMA_FIRST + schema + _PAYLOAD
-        if value[:end] == known and end <= MOST_SCHEMA_BYTES:
-            if len(beginnings) >= MOST_PLANS:
-                beginnings.clear()
-            beginnings[known] = schema
-        return schema, message.payload, True, value
-
-    return read
-
-
 def lacks(row: Mapping[str, Any] | None, names: tuple[str, ...]) -> bool:
     """Whether a row does not have all of these columns."""
     if row is not None:
@@ -249,7 +176,7 @@ def images_to_text(envelope: Envelope, value: bytes, wrapped: bool) -> Bare:
 
 def exact_images(envelope: Envelope, payload: bytes) -> tuple[str, ...]:
     """Give objects and arrays (geometry, vector) the very text that was sent; name them."""
-    exact = parse(_raw_images, payload)
+    exact = parse(raw_images_reader, payload)
     names: list[str] = []
     for image, raw in ((envelope.after, exact.after), (envelope.before, exact.before)):
         if image:

@@ -12,19 +12,17 @@ from headgate.core.errors import DecodeError
 from headgate.core.event import Event
 from headgate.core.json import Int64, Raw, exact_text, parse, reader
 from headgate.core.values import micros
+from headgate.formats._connect.connectors import TICDC
 from headgate.formats._connect.keys import key_members
 
 NULL = Raw(b"null")
 OMS = "OMS"
-TICDC = "TiCDC"
-"""The connector's name in messages of TiCDC, whose place in the log is the commit number alone."""
 # What an Arrow timestamp and a Python datetime both hold: the years 1 to 9999.
 Seconds = Annotated[int, msgspec.Meta(ge=-62_135_596_800, le=253_402_300_799)]
 Millis = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000, le=253_402_300_799_999)]
 Micros = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
 Flag = str | bool | None
 
-MYSQL_LIKE = {"mysql", "mariadb", TICDC, None}
 ELSEWHERE = {"lsn", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no", "txId"}
 """Positions of connectors other than MySQL's."""
 

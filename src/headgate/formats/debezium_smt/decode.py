@@ -25,6 +25,7 @@ from headgate.formats._connect.keys import WRAPPER
 from headgate.formats.base import Decode, Sniffed
 from headgate.formats.debezium import decode as debezium
 from headgate.formats.debezium.auxiliary import shape
+from headgate.formats.debezium.reader import NO_SCHEMA
 from headgate.formats.debezium.source import Times, flag, key_names, key_text, moment
 from headgate.formats.debezium.source import tombstone as null_value
 from headgate.formats.debezium.unavailable import make_take
@@ -147,7 +148,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if to_text(row, numbers, booleans):
             nested = debezium.nested_names(row)
             exact_nested(row, parse(members, payload))
-        if schema != debezium.NO_SCHEMA:
+        if schema != NO_SCHEMA:
             numbers, booleans, nested = [], [*plan.booleans], []
         if told.get(DELETED).__class__ is bool:
             booleans.append(DELETED)
@@ -200,7 +201,7 @@ def is_metadata(name: str, prefix: str) -> bool:
 
 def refuse_guess(layout: Layout, schema: bytes) -> None:
     """Refuse a row that Debezium and OMS write alike."""
-    if schema == debezium.NO_SCHEMA and not layout.meta.keys() - {DELETED}:
+    if schema == NO_SCHEMA and not layout.meta.keys() - {DELETED}:
         raise DecodeError(
             "ambiguous-dialect",
             "a bare row can be of dialect debezium or oms",

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from headgate.core import values
 from headgate.core.errors import DecodeError
-from headgate.core.event import ColumnType, Event, Types
-from headgate.core.json import Int64, Number, Raw, members, objects, parse, reader
+from headgate.core.event import Event
+from headgate.core.json import Number, Raw, objects
 from headgate.core.limits import MAX_EVENTS_PER_MESSAGE
 from headgate.core.options import CommonOptions, option
 from headgate.core.values import Convert, micros
-from headgate.formats._connect.columns import declared
-from headgate.formats._ticdc.ddl_codes import DDL_OPS as TIDB_OPS
-from headgate.formats._ticdc.ddl_codes import ddl_code
+from headgate.formats._connect.declared_columns import declared
 from headgate.formats.base import Decode, Sniffed
+from headgate.formats.maxwell.decode_ddl import DDL_OPS, TYPES, describe_other, one_line
 from headgate.formats.maxwell.decode_values import (
     NO_COLUMNS,
     Plan,
@@ -34,28 +31,17 @@ from headgate.formats.maxwell.decode_values import (
     read_typed,
 )
 from headgate.formats.maxwell.keys import kafka_key, key_names
+from headgate.formats.maxwell.wire import NULL, Wire, read
 from headgate.formats.maxwell.words import (
     ATTRIBUTE,
     FULL_SYNC_TS,
-    MARKER_OPS,
     OWN_NAMES,
     ROW_OPS,
     is_tso,
 )
 from headgate.formats.open_protocol.frames import VERSION
 
-DDL_OPS = {
-    "table-create": "create",
-    "table-alter": "alter",
-    "table-drop": "drop",
-    "database-create": "create",
-    "database-alter": "alter",
-    "database-drop": "drop",
-}
-TYPES = [*ROW_OPS, *MARKER_OPS, *DDL_OPS, "heartbeat"]
 TYPE_WORDS = frozenset(f'"{word}"'.encode() for word in TYPES)
-
-NULL = Raw(b"null")
 _MICROSECONDS = re.compile(r"[1-9][0-9]{9}\.[0-9]{6}")
 
 
@@ -70,68 +56,6 @@ class Options(CommonOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         declared(self.columns)
-
-
-class Wire(msgspec.Struct, gc=False):
-    """All members that Maxwell and OMS have, also under their camelCase names."""
-
-    type: str
-    database: str | None = None
-    table: str | None = None
-    ts: Int64 | None = None
-    data: dict[str, Any] | None = None
-    old: dict[str, Any] | None = None
-    xid: int | str | None = None
-    xoffset: int | None = None
-    commit: bool | None = None
-    position: str | None = None
-    gtid: str | None = None
-    server_id: int | None = None
-    thread_id: int | None = None
-    schema_id: int | None = None
-    push_ts: Any = None  # a float would lose digits
-    primary_key: Raw = NULL
-    primary_key_columns: Raw = NULL
-    serverId: int | None = None
-    threadId: int | None = None
-    schemaId: int | None = None
-    pushTs: Any = None
-    primaryKey: Raw = NULL
-    primaryKeyColumns: Raw = NULL
-    query: str | None = None
-    comment: str | None = None
-    reason: str | None = None
-    uuid: str | UnsetType | None = UNSET
-    mesh: str | None = None
-    charset: str | None = None
-    sql: str | UnsetType | None = UNSET
-    def_: Raw | UnsetType = msgspec.field(name="def", default=UNSET)
-
-
-class KnownWire(Wire, gc=False, forbid_unknown_fields=True):
-    """The same, refusing a member that would otherwise be skipped unseen."""
-
-
-class Definition(msgspec.Struct, gc=False):
-    """The part of a table definition that an event has columns for."""
-
-    database: str | None = None
-    table: str | None = None
-    columns: list[Any] | None = None
-    primary_key: list[str] | None = msgspec.field(name="primary-key", default=None)
-
-
-class DdlOld(msgspec.Struct, gc=False):
-    """The definition before an ALTER, as its own bytes."""
-
-    old: Raw = NULL
-
-
-_known = reader(KnownWire)
-_any = reader(Wire)
-_definition = reader(Definition | None)
-_ddl_old = reader(DdlOld)
-MEMBERS = {field.encode_name for field in msgspec.structs.fields(Wire)}
 
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
@@ -198,24 +122,6 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     return decode
 
 
-def read(value: bytes) -> tuple[Any, dict[str, Raw]]:
-    """Parse a message; the second part holds the members that are not Maxwell's own."""
-    try:
-        if not value.isascii():
-            str(value, "utf-8")
-        return _known.decode(value), {}
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass
-    found: dict[str, Raw] = parse(members, value)
-    if "encrypted" in found:
-        raise DecodeError(
-            "encrypted",
-            "the message is encrypted: Maxwell ran with encrypt=data or encrypt=all",
-            "turn Maxwell's option encrypt off, or decrypt the topic before Headgate reads it",
-        )
-    return parse(_any, value), {n: raw for n, raw in found.items() if n not in MEMBERS}
-
-
 def dialect_of(message: Wire) -> str:
     """Whose message this is: OMS writes members that Maxwell leaves out or does not have."""
     if message.uuid is not UNSET or message.xid.__class__ is str or message.type == "heartbeat":
@@ -278,16 +184,6 @@ def extra_of(message: Wire, attributes: dict[str, Raw]) -> dict[str, str]:
     for name, raw in attributes.items():
         extra[ATTRIBUTE + name if name in OWN_NAMES else name] = one_line(raw)
     return extra
-
-
-def one_line(raw: Raw) -> str:
-    """JSON as it was sent, without the spaces of one that is laid out in lines.
-
-    >>> one_line(Raw(b'{"a": 1.10}')), one_line(Raw(b'{\\n"a": 1.10}'))
-    ('{"a": 1.10}', '{"a":1.10}')
-    """
-    text = bytes(raw).decode()
-    return msgspec.json.format(text, indent=-1) if "\n" in text or "\r" in text else text
 
 
 def pushed_at(sent: object, extra: dict[str, str]) -> int | None:
@@ -366,92 +262,6 @@ def key_of(message: Wire, key: bytes | None) -> tuple[str, ...] | None:
         return None
     row = message.data if message.data is not None else message.old
     return kafka_key(key, row or {})
-
-
-def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, str]) -> None:
-    """Everything that is not a row: DDL, heartbeat, the begin and end of a bootstrap."""
-    type_ = message.type
-    if type_ in MARKER_OPS:
-        event.kind, event.op = "marker", MARKER_OPS[type_]
-    elif type_ == "heartbeat":
-        event.kind = "heartbeat"
-    elif type_ in DDL_OPS or (event.dialect == "ticdc" and message.sql.__class__ is str):
-        event.kind, event.op, event.ddl = "ddl", DDL_OPS.get(type_), message.sql or ""
-        if event.dialect == "ticdc":
-            event.op = ticdc_op(type_, event.ddl)
-            if type_ not in DDL_OPS:
-                extra["type"] = type_
-        if message.charset is not None:
-            extra["charset"] = message.charset
-        before = parse(_ddl_old, value).old
-        if bytes(before) != b"null":
-            extra["old"] = one_line(before)
-        describe_definition(event, message, extra)
-    else:
-        raise DecodeError(
-            "unknown-type",
-            "type is none that Maxwell has",
-            f"known: {', '.join(TYPES)}",
-        )
-
-
-def ticdc_op(type_: str, statement: str) -> str:
-    """What a statement does: TiCDC calls many `table-alter`, and has TiDB's own words for others.
-
-    >>> ticdc_op("table-alter", "TRUNCATE TABLE t"), ticdc_op("create view", "CREATE VIEW v AS …")
-    ('truncate', 'query')
-    """
-    if type_.startswith("database-"):
-        return DDL_OPS.get(type_, "query")
-    return TIDB_OPS.get(ddl_code(statement, DDL_OPS.get(type_)), "query")
-
-
-def describe_definition(event: Event, message: Wire, extra: dict[str, str]) -> None:
-    """What `def` says of the table after the statement: its name, its key, its columns' types."""
-    sent = NULL if isinstance(message.def_, UnsetType) else message.def_
-    definition = parse(_definition, bytes(sent))
-    if definition is None:
-        return
-    extra["def"] = one_line(sent)
-    if event.dialect == "ticdc":
-        return  # its types are too rough to be believed: TINYINT is `int`, BLOB is `string`
-    if message.type == "table-alter" and (
-        (definition.table or message.table) != message.table
-        or (definition.database or message.database) != message.database
-    ):
-        event.op = "rename"
-    if definition.columns:  # OMS fills neither the columns nor the key
-        event.types = definition_types(definition.columns)
-        if definition.primary_key is not None:
-            event.key = tuple(definition.primary_key)
-
-
-def definition_types(columns: list[Any]) -> Types:
-    """MySQL type texts from the columns of a table definition.
-
-    >>> definition_types([{"name": "id", "type": "int", "signed": False}])["id"].mysql
-    'int unsigned'
-    """
-    types: Types = {}
-    for column in columns:
-        if not isinstance(column, dict) or not isinstance(column.get("name"), str):
-            raise DecodeError("wrong-type", "a column of def has no name", "check the producer")
-        types[column["name"]] = ColumnType(definition_type(column))
-    return types
-
-
-def definition_type(column: dict[str, Any]) -> str | None:
-    """One column's MySQL type, as far as a definition tells it."""
-    name, labels = column.get("type"), column.get("enum-values")
-    if not isinstance(name, str):
-        return None
-    if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
-        quoted = ("'" + s.replace("\\", "\\\\").replace("'", "''") + "'" for s in labels)
-        return f"{name}({','.join(quoted)})"
-    digits = column.get("column-length")
-    if isinstance(digits, int) and digits:
-        return f"{name}({digits})"
-    return f"{name} unsigned" if column.get("signed") is False else name
 
 
 def recognises(message: Sniffed) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from headgate.core.cache import Memo
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record
 from headgate.core.losses import Lossy
@@ -18,6 +17,7 @@ from headgate.core.options import EncodeOptions, names, option, spelled
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.encoding import changed, is_numbered, number, whole, written
 from headgate.formats.maxwell import oms as maxwell_oms
+from headgate.formats.maxwell.camel_case import in_camel_case
 from headgate.formats.maxwell.ddl import Definitions, change_of
 from headgate.formats.maxwell.encode_values import (
     NOTHING,
@@ -298,36 +298,6 @@ def leave_nulls_out(message: Message, lost: list[str]) -> None:
         if image and None in image.values():
             message[name] = {n: v for n, v in image.items() if v is not None}
             lost.append("null-columns")
-
-
-def camel_case(name: str) -> str:
-    """A name as output_naming_strategy=underscore_to_camelcase writes it.
-
-    >>> camel_case("_primary_key_columns_"), camel_case("__"), camel_case("a__b")
-    ('primaryKeyColumns', '__', 'a_b')
-    """
-    found, at = "", 0
-    while at < len(name):
-        letter = name[at]
-        at += 1
-        if letter != "_":
-            found += letter
-        elif found and at < len(name):  # the letter after it, also if that is an underscore
-            found += name[at].upper() if name[at].islower() else name[at]
-            at += 1
-    return found or name
-
-
-_camel: Memo[str, str] = Memo(camel_case)
-RENAMED = ("server_id", "thread_id", "schema_id", "push_ts", "primary_key", "primary_key_columns")
-
-
-def in_camel_case(message: Message) -> Message:
-    """The message with members and columns renamed; attributes keep their names."""
-    for name in ("data", "old"):
-        if name in message:
-            message[name] = {_camel[n]: value for n, value in message[name].items()}
-    return {_camel[n] if n in RENAMED else n: value for n, value in message.items()}
 
 
 def native_others(options: Options, head: Head) -> Other:

@@ -1,0 +1,132 @@
+"""Values of canal-json to canonical text, by the column's MySQL type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.json import encode as encode_json
+
+from headgate.core import values
+from headgate.core.compression import COMPRESSIONS
+from headgate.core.event import Event
+from headgate.core.json import escape_control_characters, parse
+from headgate.core.mysql_types import parse_type
+from headgate.core.options import CommonOptions, option
+from headgate.core.values import Convert
+from headgate.formats._oms import decode_values as oms_values
+from headgate.formats._oms.decode_values import TypedConverters
+from headgate.formats.base import Producer, ReadColumn
+from headgate.formats.canal_json.wire import raw_rows_reader
+
+SPATIAL = re.compile("geometry|(multi)?(point|linestring|polygon)|geom(etry)?collection")
+_JSON_FUNCTION = re.compile(r"JSON_[A-Z_]+\(")
+
+
+@dataclass(frozen=True)
+class Options(CommonOptions):
+    """Options of canal-json."""
+
+    compression: str = option("auto", "of the whole value, as TiCDC compresses", COMPRESSIONS)
+
+
+def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
+    """Canal and TiCDC: binary as ISO-8859-1, ENUM and SET as numbers, TIMESTAMP in local time.
+
+    TiCDC writes the YEAR 0000 as a number.
+    """
+    base = values.base_type(mysql_type)
+    if base.endswith("blob") or base.endswith("binary") or SPATIAL.fullmatch(base):
+        return values.latin1_bytes
+    if base == "enum":
+        return values.enum_label(mysql_type)
+    if base == "set":
+        return values.set_labels(mysql_type)
+    if base == "timestamp":
+        return to_utc
+    scale = parse_type(mysql_type).scale if base in ("decimal", "numeric") else None
+    if scale:
+        return values.with_scale(scale)  # Canal writes 5.0 for 5.00
+    return values.year if base == "year" else None
+
+
+def column_reader(producer: Producer, options: Options) -> ReadColumn:
+    """How values are read whose type is the schema's or the DDL's to tell."""
+    if producer.dialect == "oms":
+        return oms_values.column_reader(producer, options)
+    to_utc = values.utc(options.timezone)
+
+    def read(own: str | None, mysql: str) -> Callable[[Any], Any] | None:
+        # Labels for numbers are given to what has types and to what has none (schemas.py).
+        labelled = values.base_type(mysql) in ("enum", "set")
+        if labelled and own is not None and producer.dialect == "canal":
+            return relabelled(own, mysql)
+        if own is not None or labelled or producer.dialect == "tencent":
+            return None
+        convert = text_converter(mysql, to_utc)
+        return convert and (lambda sent: convert(sent) if sent.__class__ is str else sent)
+
+    return read
+
+
+def relabelled(own: str, mysql: str) -> Callable[[Any], Any] | None:
+    """A function from labels of Canal's types to those of the schema, by their numbers.
+
+    Canal spells the labels as its own connection to the source does: an emoji may be `?`.
+
+    >>> relabelled("enum('a','?')", "enum('a','😀')")("?")
+    '😀'
+    """
+    known, labels = values.labels(own), values.labels(mysql)
+    if known == labels or len(known) > len(labels):
+        return None
+    new = {mine: its for mine, its in zip(known, labels) if known.count(mine) == 1}
+    if values.base_type(mysql) == "enum":
+        by_index = values.enum_label(mysql)
+        return lambda sent: new[sent] if sent in new else by_index and by_index(sent)
+    by_mask = values.set_labels(mysql)
+
+    def joined(sent: Any) -> Any:
+        found = [new.get(label) for label in sent.split(",")]
+        if None in found:
+            return by_mask(sent) if by_mask else sent
+        return ",".join(map(str, found))
+
+    return joined
+
+
+def as_text(event: Event, message: Any, value: bytes, converters: TypedConverters) -> None:
+    """Turn bare values into text, in place; note which were bare where no types say it."""
+    numbers: list[str] = []
+    booleans: list[str] = []
+    nested = False
+    for image in (message.data or []) + (message.old or []):
+        if image is not None:
+            values.convert(image, converters)
+            nested |= values.to_text(image, numbers, booleans)
+    if nested:
+        keep_exact(message, value)
+    if event.types is None:
+        for label, names in (("numbers", numbers), ("booleans", booleans)):
+            if names:
+                event.extra = {**(event.extra or {}), label: values.names_json(tuple(names))}
+
+
+def mark_functions(events: list[Event], documents: list[str]) -> None:
+    """Name the JSON columns that hold a function's text: MySQL logged the change, not the value."""
+    for event in events:
+        row = event.after or {}
+        found = [n for n in documents if (v := row.get(n)) and _JSON_FUNCTION.match(v)]
+        if found:
+            event.extra = {**(event.extra or {}), "partial_json": encode_json(found).decode()}
+
+
+def keep_exact(message: Any, value: bytes) -> None:
+    """Read the rows again, for the exact text of values that are objects or arrays."""
+    exact = parse(raw_rows_reader, escape_control_characters(value))
+    for images, raws in ((message.data, exact.data), (message.old, exact.old)):
+        for image, raw in zip(images or (), raws or ()):
+            if image is not None:
+                values.exact_nested(image, raw)

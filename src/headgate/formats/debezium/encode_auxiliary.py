@@ -1,0 +1,201 @@
+"""What Debezium writes beside rows: schema changes, heartbeats, watermarks, transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from headgate.core.event import Event, Record
+from headgate.core.losses import Lossy
+from headgate.formats._connect import schema as connect_schema
+from headgate.formats._connect.connectors import TICDC
+from headgate.formats._connect.encode_rows import (
+    CONNECT_FORMATS,
+    NOTHING,
+)
+from headgate.formats._connect.encode_values import nested
+from headgate.formats.base import Encode
+from headgate.formats.debezium.encode_parts import discard, finish, millis, small, thousandth, whose
+from headgate.formats.debezium.encode_source import PREFIX, is_placed, make_source
+from headgate.formats.debezium.messages import (
+    Boundary,
+    Notification,
+    SchemaChange,
+    Source,
+    Watermark,
+)
+
+BOUNDARIES = {"begin": "BEGIN", "commit": "END"}
+
+
+def note(event: Event, lost: list[str], *codes: str) -> None:
+    """Count what a message that is not a row has no place for."""
+    has = {
+        "database": event.database,
+        "table": event.table,
+        "event-time": event.event_time,
+        "emit-time": event.emit_time,
+        "event-time-micros": (event.event_time or 0) % 1_000,
+        "emit-time-micros": (event.emit_time or 0) % 1_000,
+    }
+    lost += [code for code in codes if has[code]]
+
+
+Kept = Mapping[str, str] | None
+"""What Debezium's own decoder kept of an event; None where no Debezium wrote it."""
+SCHEMA_CHANGE_CODES = ("database", "table", "event-time", "event-time-micros", "emit-time")
+
+
+def auxiliary(prefix: str | None, schemas: bool) -> Encode:
+    """An encoder of what is not a row."""
+    writer = Writer(prefix, schemas, make_source(prefix))
+
+    def encode(event: Event, lost: list[str]) -> list[Record]:
+        own = whose(event)
+        if own is not None:
+            discard(lost, ("extra",))
+        if event.kind == "marker":
+            if event.op in BOUNDARIES:
+                return boundary(writer, event, own, lost)
+            return notification(writer, event, own) if "aggregate_type" in (own or ()) else []
+        if event.kind == "tombstone":
+            return tombstone(event, lost)
+        write = WRITERS.get(event.kind)
+        return [] if write is None else write(writer, event, own, lost)
+
+    return encode
+
+
+class Writer(NamedTuple):
+    """What messages beside rows need of the options: the prefix, and whether there are schemas."""
+
+    prefix: str | None
+    schemas: bool
+    source: Callable[[Event, Kept], Source]
+
+    def record(self, value: tuple[bytes, Any], key: tuple[bytes, Any] | None) -> list[Record]:
+        """A message and its key, each with the schema block that stands before it."""
+        record = Record(self.json(value))
+        if key is not None:
+            record.key = self.json(key)
+        return [record]
+
+    def json(self, part: tuple[bytes, Any]) -> bytes:
+        """A value or a key, in its schema block where there is one."""
+        block, message = part
+        return finish(block, message, b"}") if self.schemas else finish(b"", message, b"")
+
+
+def schema_change(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
+    """A message of the schema change topic."""
+    source = writer.source(event, own)
+    discard(lost, SCHEMA_CHANGE_CODES)
+    if source.commit_ts is not UNSET:
+        discard(lost, ("commit-ts",))
+    note(event, lost, "emit-time-micros")
+    changes = (own or NOTHING).get("tableChanges")
+    database = event.database or ""
+    message = SchemaChange(
+        source,
+        millis(event.emit_time),
+        database,
+        event.schema,
+        event.ddl or "",
+        [] if changes is None else json_or(changes, []),
+    )
+    value, key = connect_schema.schema_change(
+        source.connector, is_placed(source), event.schema is not None
+    )
+    return writer.record((value, message), (key, {"databaseName": database}))
+
+
+def heartbeat(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
+    """A heartbeat, whose key names the connector."""
+    discard(lost, ("database", "table", "event-time", "emit-time"))
+    note(event, lost, "database", "table", "event-time", "emit-time-micros")
+    name: str | None = writer.prefix or PREFIX
+    if own is not None:
+        name = own.get("serverName")
+    key = None if name is None else (connect_schema.HEARTBEAT_KEY, {"serverName": name})
+    return writer.record((connect_schema.HEARTBEAT, {"ts_ms": millis(event.emit_time)}), key)
+
+
+def watermark(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
+    """TiCDC's watermark; no other connector has one."""
+    source = writer.source(event, own)
+    if source.connector != TICDC:
+        return []
+    discard(lost, ("commit-ts",))
+    message = Watermark(source, thousandth(event.emit_time), None, "m")
+    name = connect_schema.dotted(source.name, "watermark")
+    return writer.record(
+        (connect_schema.watermark(name), message), (connect_schema.key([], (name,)), {})
+    )
+
+
+def boundary(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
+    """The begin or the end of a transaction."""
+    kept = own or NOTHING
+    discard(lost, ("database", "table", "event-time", "emit-time"))
+    note(event, lost, "database", "table", "emit-time", "event-time-micros")
+    id = transaction_id(event)
+    message = Boundary(
+        BOUNDARIES[event.op or ""],
+        id,
+        small(kept.get("event_count")),
+        json_or(kept.get("data_collections"), None),
+        millis(event.event_time),
+    )
+    key = (connect_schema.BOUNDARY_KEY, {"id": id})
+    return writer.record((connect_schema.BOUNDARY, message), key)
+
+
+def notification(writer: Writer, event: Event, own: Kept) -> list[Record]:
+    """A message of the notification channel."""
+    kept = own or NOTHING
+    message = Notification(
+        kept.get("id"),
+        kept.get("type"),
+        kept.get("aggregate_type"),
+        json_or(kept.get("additional_data"), None),
+        thousandth(event.emit_time),
+    )
+    return writer.record((connect_schema.NOTIFICATION, message), None)
+
+
+def tombstone(event: Event, lost: list[str]) -> list[Record]:
+    """A null value, with the key as it came; keys of other formats are not Debezium's."""
+    if event.format not in CONNECT_FORMATS:
+        return []
+    discard(lost, ("extra",))
+    key = (event.extra or NOTHING).get("key")
+    return [Record(None, None if key is None else key.encode())]
+
+
+def transaction_id(event: Event) -> str:
+    """The name of a transaction: its GTID, or where it starts in the binlog.
+
+    >>> transaction_id(Event("marker", "begin", position={"file": "bin.1", "pos": "4"}))
+    'file=bin.1,pos=4'
+    """
+    place = event.position or NOTHING
+    if "file" in place and "pos" in place and not place.keys() & {"id", "gtid"}:
+        return f"file={place['file']},pos={place['pos']}"
+    return place.get("id") or place.get("gtid") or place.get("xid") or ""
+
+
+def json_or(text: str | None, otherwise: Any) -> Any:
+    """A kept object or array, as it was sent."""
+    try:
+        return otherwise if text is None else nested(text)
+    except Lossy:
+        return otherwise
+
+
+WRITERS: dict[str, Callable[[Writer, Event, Kept, list[str]], list[Record]]] = {
+    "ddl": schema_change,
+    "heartbeat": heartbeat,
+    "watermark": watermark,
+}
