@@ -69,7 +69,7 @@ def test_packages_register_connectors_by_entry_points(monkeypatch: pytest.Monkey
         parse_sink("tables:")
     with pytest.raises(UsageError, match="did you mean 'loud'"):
         parse_sink("luod:?protocol=maxwell")
-    with pytest.raises(UsageError, match="a source URI starts with another word"):
+    with pytest.raises(UsageError, match="unknown scheme of a source"):
         parse_source("loud:")
 
 

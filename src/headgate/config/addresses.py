@@ -1,4 +1,4 @@
-"""The text of a URI: its parts, and what of it may be shown."""
+"""The parts of a URI, and the URI without its secrets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IN_URI = "percent-encode : / ? # @ & % in names and passwords"
 
 
 class Given(NamedTuple):
-    """Parameters that are given beside a URI; those of `--set` replace the URI's own."""
+    """Parameters that are given beside a URI; those of `--set` override the URI's own."""
 
     beside: Mapping[str, str] = {}
     forced: Mapping[str, str] = {}
@@ -71,7 +71,7 @@ def take_apart(
         address = Address(scheme, path=_path(scheme, before, bare, fill), params=params)
     else:
         if before.strip("/"):
-            raise UsageError(f"nothing comes after {scheme}: but parameters, as in {scheme}:?…")
+            raise UsageError(f"only parameters may follow {scheme}:, as in {scheme}:?…")
         address = Address(scheme, params=params)
     return replace(address, base=base, env=env)
 
@@ -89,7 +89,7 @@ def _scheme(text: str, registry: Registry[Any]) -> tuple[str, str]:
     if scheme not in schemes:
         if "@" in text or scheme in _all_schemes():
             known = ", ".join(sorted(schemes))
-            raise UsageError(f"a {role} URI starts with another word; known: {known}")
+            raise UsageError(f"unknown scheme of a {role}; known: {known}")
         error = unknown_name(f"scheme of a {role}", scheme, schemes)
         raise UsageError(f"{error}; brokers are written {registry.example()}")
     return scheme, match[2]
@@ -111,7 +111,7 @@ def _remote_path(scheme: str, rest: str) -> str:
     """A path on a file system that Spark reaches, as a URI."""
     host, _, path = rest.removeprefix("//").partition("/")
     if not rest.startswith("//") or not (host or path):
-        raise UsageError(f"the URI names no directory; write {scheme}://BUCKET-OR-HOST/DIR")
+        raise UsageError(f"the URI has no directory; write {scheme}://BUCKET-OR-HOST/DIR")
     uri = f"{scheme}:{rest.rstrip('/')}"
     refuse_credentials(scheme, uri)
     return uri
@@ -148,7 +148,7 @@ def _merged(params: dict[str, str], given: Given) -> dict[str, str]:
     for name, value in given.beside.items():
         name = _canonical(name)
         if name in params:
-            raise UsageError(f"{name} is given twice, in the URI or beside it; give it once")
+            raise UsageError(f"{name} is given twice, in the URI or beside it; set it once")
         params[name] = value
     return params | {_canonical(name): value for name, value in given.forced.items()}
 
@@ -170,7 +170,7 @@ def _with_hosts(
     example: str,
 ) -> Address:
     if not before.startswith("//"):
-        raise UsageError(f"the URI starts with {scheme}://; write {example}")
+        raise UsageError(f"the URI must start with {scheme}://; write {example}")
     authority, _, path = before[2:].partition("/")
     userinfo, at, hosts = authority.rpartition("@")
     login = None
@@ -179,7 +179,7 @@ def _with_hosts(
         login = (fill(_decoded(user)), fill(_decoded(password)))
         env.hide(login[1])
         if not user or not colon:
-            raise UsageError(f"before @ comes USER:PASSWORD; {_IN_URI}")
+            raise UsageError(f"USER:PASSWORD must come before @; {_IN_URI}")
     # What looks like a host may be a password whose / or @ was not encoded: it is not shown.
     secretive = "@" in before or any("@" in value for value in params.values())
     found = tuple(_hosts(fill(_decoded(hosts)), port, secretive))
@@ -199,7 +199,7 @@ def _hosts(hosts: str, default_port: int, secretive: bool) -> Iterable[str]:
 
 
 def _decoded(text: str) -> str:
-    """Percent-encoding undone."""
+    """Percent-decoded text."""
     if _BAD_ESCAPE.search(text):
         raise UsageError("a % is not followed by two hexadecimal digits; write % as %25")
     try:
@@ -207,12 +207,12 @@ def _decoded(text: str) -> str:
     except UnicodeDecodeError:
         raise UsageError("percent-encoded text is not UTF-8; encode it as UTF-8") from None
     if _CONTROL.search(found):
-        raise UsageError("the URI has an encoded control character; leave it out")
+        raise UsageError("the URI has an encoded control character; remove it")
     return found
 
 
 def _hide_parts(text: str, env: Environment) -> None:
-    """Of a URI that is all from the environment, hide every part that is not a known word."""
+    """Hide every part of a URI from an environment variable that is not a known word."""
     words = {*_all_schemes(), *_plain_words(), *MODULES, "true", "false"}
     for part in re.split(r"[?&=/:@,]+", text):
         if part and part not in words:
@@ -224,7 +224,7 @@ def _hide_parts(text: str, env: Environment) -> None:
 
 @cache
 def _plain_words() -> frozenset[str]:
-    """Parameters whose values are no secrets: of formats, and of Headgate's own connectors."""
+    """Parameters whose values are not secret: of formats, and of Headgate's own connectors."""
     formats = [load(name) for name in MODULES]
     classes: list[type] = [cls for f in formats for cls in (f.options, f.encoding.options)]
     own: list[tuple[Registry[Any], str]] = [

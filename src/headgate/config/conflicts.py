@@ -1,4 +1,4 @@
-"""What cannot go together in a job: sinks that feed the source, and paths that meet."""
+"""Conflicts within a job: sinks that feed the source, and directories that overlap."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headgate.selection.routes import split_target
 from headgate.sinks import SINKS
 
 Check = tuple[str, Callable[[], None]]
-"""What part of the job is to blame (`sink 0`, `filter 0`, `route 0`, `pipeline`), and what
-refuses it."""
+"""A part of the job (`sink 0`, `filter 0`, `route 0`, `pipeline`), and what raises if it is
+wrong."""
 
 
 def check_job(job: Job) -> Iterator[Check]:
-    """What is to be checked of a job as a whole."""
+    """The checks of a job as a whole."""
     for number, sink in enumerate(job.sinks):
         yield f"sink {number}", partial(_check_sink, job, number, sink)
     routed = [(n, route.topic) for n, route in enumerate(job.routes) if route.topic is not None]
@@ -36,14 +36,14 @@ def _check_sink(job: Job, number: int, sink: Sink) -> None:
     topic = sink.options.get("topic")
     if sink.connector.uses_topics and topic is None and not any(r.topic for r in job.routes):
         raise UsageError(
-            f"the sink names no topic; write it in the URI, {SINKS.example(sink.connector.name)}, "
+            f"the sink has no topic; write it in the URI, {SINKS.example(sink.connector.name)}, "
             "or give a route a topic"
         )
     place = sink.connector.place(topic)
     _check_loop(job.source, place)
     for other in job.sinks[:number]:
         if _shared_directory(place, other.connector.place(None)):
-            raise UsageError("two sinks write into one directory; give each its own")
+            raise UsageError("two sinks write into the same directory; give each its own")
 
 
 def _check_route_topic(job: Job, number: int) -> None:
@@ -70,10 +70,12 @@ def _named(topic: str, names: tuple[str, str | None, str]) -> str:
 
 
 def _check_loop(source: Source, written: Place | None) -> None:
-    """Refuse to write what the source reads too, which would go round for ever."""
+    """Reject a sink that writes what the source reads: the job would read its own output."""
     for read in source.connector.places():
         if _shared_directory(written, read):
-            raise UsageError("the sink writes where the source reads; give it another directory")
+            raise UsageError(
+                "the sink writes into the directory that the source reads; choose another"
+            )
         if (
             isinstance(written, Topic)
             and isinstance(read, Topic)
@@ -83,7 +85,7 @@ def _check_loop(source: Source, written: Place | None) -> None:
         ):
             raise UsageError(
                 f"the topic {shown(written.name)} is, or can become, one that the source reads "
-                f"({shown(read.name)}): messages would go round for ever; choose another topic"
+                f"({shown(read.name)}): the job would read its own output; choose another topic"
             )
 
 
@@ -91,21 +93,21 @@ def _check_paths(job: Job) -> None:
     for what, path in (("checkpoint", job.checkpoint), ("dead_letters", job.dead_letters)):
         own = Directory(path)
         if any(_shared_directory(own, read) for read in job.source.connector.places()):
-            raise UsageError(f"{what} lies where the source reads; give it another directory")
+            raise UsageError(f"{what} overlaps the directory that the source reads; choose another")
         if any(_shared_directory(own, sink.connector.place(None)) for sink in job.sinks):
-            raise UsageError(f"{what} lies where a sink writes; give it another directory")
+            raise UsageError(f"{what} overlaps the directory of a sink; choose another")
     if _real(job.checkpoint) == _real(job.dead_letters):
-        raise UsageError("checkpoint and dead_letters are one directory; give each its own")
+        raise UsageError("checkpoint and dead_letters are the same directory; give each its own")
 
 
 def _shared_directory(one: Place | None, other: Place | None) -> bool:
-    return isinstance(one, Directory) and isinstance(other, Directory) and _meet(
+    return isinstance(one, Directory) and isinstance(other, Directory) and _overlap(
         one.path, other.path
     )  # fmt: skip
 
 
-def _meet(one: str, other: str) -> bool:
-    """Whether one directory is the other, or lies in it."""
+def _overlap(one: str, other: str) -> bool:
+    """Whether one directory is the other, or is inside it."""
     first, second = f"{_real(one)}/", f"{_real(other)}/"
     return first.startswith(second) or second.startswith(first)
 

@@ -59,7 +59,7 @@ def parse_sink(
     address = take_apart(uri, SINKS, given or Given(), base, env or Environment())
     cls = SINKS.load(address.scheme)
     if cls.takes == "tables":
-        raise UsageError(f"{cls.name} is a sink of tables, and a job can write messages only")
+        raise UsageError(f"{cls.name} is a table sink; jobs can only write messages")
     params = dict(address.params)
     format = _written_format(params)
     known = _write_options(format)
@@ -115,13 +115,13 @@ def _check_names(
     options: frozenset[str],
     role: str,
 ) -> None:
-    """Refuse a parameter that neither the connector nor the format has."""
+    """Reject a parameter that neither the connector nor the format has."""
     known = {*options, "protocol", *map(spelled, names(cls.Options)), *cls.tolerated}
     if "compression" in options:
         known |= {BODY}
     for name in params:
         if name == "schema":
-            raise UsageError("a schema is told once for a job, under pipeline: schema: FILE.sql")
+            raise UsageError("the schema is set once for the job, under pipeline: schema: FILE.sql")
         if cls.settings_prefix is not None and name.startswith(cls.settings_prefix):
             continue
         if name not in known:
@@ -132,7 +132,7 @@ def _check_names(
 
 
 def _decoding(format: str, params: Mapping[str, str]) -> dict[str, Any]:
-    """Options of a decoder, typed and tried."""
+    """The options of a decoder, typed and checked."""
     name = split(format)[0]
     options: dict[str, Any] = {}
     for word, text in _sized(params).items():
@@ -147,7 +147,7 @@ def _decoding(format: str, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _encoding(format: str, params: dict[str, str], connector: sinks.MessageSink) -> dict[str, Any]:
-    """Options of an encoder, typed and tried."""
+    """The options of an encoder, typed and checked."""
     _, dialect, encoding = target(format)
     by_key = dialect not in encoding.partition_rules
     rule = params.get("partition", "").strip().lower().replace("_", "-")
@@ -174,7 +174,7 @@ def _written_format(params: dict[str, str]) -> str:
     format = params.pop("protocol", None)
     if format is None:
         raise UsageError(
-            f"a sink names its format: add protocol=…, one of: {', '.join(sorted(MODULES))}"
+            f"a sink needs a format: add protocol=…, one of: {', '.join(sorted(MODULES))}"
         )
     name = target(format)[0]
     implied = None if split(format)[1] else load(name).implied_dialect(params)

@@ -53,7 +53,7 @@ class FileSink(MessageSink):
     def from_uri(cls, address: Address, format_options: dict[str, str]) -> Self:
         """The directory of a URI."""
         if not address.path:
-            raise UsageError("the URI names no directory; write file:///DIR or file:DIR")
+            raise UsageError("the URI has no directory; write file:///DIR or file:DIR")
         options = build(FileSinkOptions, address.params)
         return cls(absolute(address.path, address.base), options.as_ == "lines")
 

@@ -49,7 +49,7 @@ class FileSource(Source):
     def from_uri(cls, address: Address) -> Self:
         """The directory of a URI."""
         if not address.path:
-            raise UsageError("the URI names no directory; write file:///DIR or file:DIR")
+            raise UsageError("the URI has no directory; write file:///DIR or file:DIR")
         build(FileSourceOptions, address.params)
         return cls(absolute(address.path, address.base))
 
