@@ -28,6 +28,12 @@ from headgate.spark.storage import Storage
 
 TICK = 0.5
 LAG_SECONDS = 2.0
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+"""Spark's default starts two dozen processes (`readlink`, `chmod`) per micro-batch on a local disk.
+Both write a file beside its place and rename it."""
 JVM_SECONDS = 5.0
 """How long after its last word Spark's JVM may take to end."""
 
@@ -45,7 +51,7 @@ def run(
     serving = status.serve(reporter, job.metrics) if job.metrics else None
     asked = threading.Event()
     try:
-        found = spark or job_session(job, master)
+        found = spark or job_session(job, master, long_running=not once)
         job = with_session_settings(job, found)
         reporter.storage = Storage(storage.uri, job.settings)
         with Lease(reporter.storage) as lease:
@@ -94,7 +100,7 @@ class JobFailed(HeadgateError):
     """Something that the job depends on failed; started again, it goes on where it was."""
 
 
-def job_session(job: Job, master: str | None) -> SparkSession:
+def job_session(job: Job, master: str | None, long_running: bool = False) -> SparkSession:
     """The session of a job, with the connectors that it needs."""
     needed = [*job.source.connector.jars, *(n for sink in job.sinks for n in sink.connector.jars)]
     for path in (job.checkpoint, job.dead_letters):
@@ -103,7 +109,10 @@ def job_session(job: Job, master: str | None) -> SparkSession:
     # Settings of file systems hold secrets, and a new JVM would get them on its command line.
     late = {n: v for n, v in job.settings.items() if n.startswith(filesystem.PREFIX)}
     early = {n: v for n, v in job.settings.items() if n not in late}
-    spark = session(master, **jars.settings(*dict.fromkeys(needed)), **early)
+    if not filesystem.is_remote(job.checkpoint):
+        early.setdefault(CHECKPOINT_FILES, LOCAL_CHECKPOINT_FILES)
+    connectors = jars.settings(*dict.fromkeys(needed))
+    spark = session(master, write_archive=long_running, **connectors, **early)
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in late.items():
         configuration.set(name.removeprefix(filesystem.PREFIX), value)

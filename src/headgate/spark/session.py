@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from headgate.core.errors import UsageError
 from headgate.core.limits import BATCH_BYTES
+from headgate.spark.class_archive import ClassArchive, archive_folder
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -79,6 +80,35 @@ def sockets(master: str) -> dict[str, str]:
     }
 
 
+def on_this_machine(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a session whose JVM is started here and runs everything.
+
+    Jars go onto the class path of the JVM itself, where they are neither copied nor out of reach of
+    the class archive. Spark's own heap of 1 GB does not keep up with a busy topic.
+
+    >>> on_this_machine({"spark.jars": "/a.jar,/b.jar"})["spark.driver.extraClassPath"]
+    '/a.jar:/b.jar'
+    """
+    found = dict(settings)
+    if "SPARK_CONF_DIR" not in os.environ and "SPARK_DRIVER_MEMORY" not in os.environ:
+        found.setdefault("spark.driver.memory", f"{heap_megabytes()}m")
+    given = [jar for jar in found.pop("spark.jars", "").split(",") if jar]
+    if not all(jar.startswith("/") for jar in given):
+        return {**found, "spark.jars": ",".join(given)}
+    if paths := [*filter(None, [found.get("spark.driver.extraClassPath")]), *given]:
+        found["spark.driver.extraClassPath"] = ":".join(paths)
+    return found
+
+
+def heap_megabytes() -> int:
+    """The JVM's heap: a quarter of the machine's memory, from 1 to 4 GB."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    except (ValueError, OSError, AttributeError):
+        return 1_024
+    return max(1_024, min(4_096, memory // 4))
+
+
 def start_jvm(settings: Mapping[str, str]) -> None:
     """Start Spark's JVM with these settings, but for those that are secret by their name.
 
@@ -109,8 +139,17 @@ def jvm_ended(wait: float) -> str | None:
     )
 
 
-def session(master: str | None = None, **settings: str) -> SparkSession:
+def is_own_jvm() -> bool:
+    """Whether a session that is started now gets a JVM that this process starts."""
+    return SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
+
+
+def session(
+    master: str | None = None, *, write_archive: bool = False, **settings: str
+) -> SparkSession:
     """A session for decoding; workers use this Python.
+
+    `write_archive` says whether its JVM may write the class archive when it ends.
 
     >>> session("local[2]").conf.get("spark.sql.session.timeZone")
     'UTC'
@@ -119,13 +158,20 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
         raise UsageError("Spark needs a JDK (17 or newer) and none was found; install one")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     quiet = Path(__file__).with_name("log4j2.properties")
-    settings.setdefault(
-        "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet.as_uri()}"
-    )
     chosen = master_of(master)
+    java_options = [f"-Dlog4j2.configurationFile={quiet.as_uri()}"]
+    archive: ClassArchive | None = None
+    if is_own_jvm() and chosen.startswith("local"):
+        settings = on_this_machine(settings)
+        archive = ClassArchive(archive_folder(), settings.get("spark.driver.extraClassPath", ""))
+        java_options += ["-XX:+UseParallelGC", *archive.options(write_archive)]
+    settings.setdefault("spark.driver.extraJavaOptions", " ".join(java_options))
     told = {"spark.redaction.regex": REDACTED, **SETTINGS, **sockets(chosen), **settings}
     if SparkContext._gateway is None:
         start_jvm({"spark.master": chosen, **told})
+        process = getattr(SparkContext._gateway, "proc", None)
+        if archive is not None and archive.is_written and process is not None:
+            atexit.register(archive.finish, process)
     builder = SparkSession.builder.appName("headgate").master(chosen)
     for name, value in told.items():
         builder = builder.config(name, value)
