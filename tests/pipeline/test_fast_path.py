@@ -204,7 +204,7 @@ def test_a_disagreement_is_a_fact_of_the_pass_not_an_exception(
     _, report = passed(told, tmp_path, batch([change(n) for n in range(50)]))
     assert not report.fastpath_wrong
     with monkeypatch.context() as patched:
-        patched.setattr(splicer, "agree", lambda *_: False)
+        patched.setattr(splicer, "agrees", lambda *_: False)
         passed(told, tmp_path, batch([change(n) for n in range(50)]))
     messages, report = passed(told, tmp_path, batch([change(n) for n in range(50)]))
     assert (50, True) == (len(messages), report.fastpath_wrong)  # for good, in this process

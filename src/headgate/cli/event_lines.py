@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from headgate.core.cache import Plans
 from headgate.core.event import Event, Message, Types
 from headgate.core.values import EPOCH
 
@@ -50,7 +51,7 @@ def as_dict(event: Event, message: Message = _NOWHERE) -> dict[str, Any]:
         "key": None if event.key is None else list(event.key),
         "before": event.before,
         "after": event.after,
-        "types": _types(event.types),
+        "types": _shared_types(event.types),
         "ddl": event.ddl,
         "commit_ts": event.commit_ts,
         "event_time": iso(event.event_time),
@@ -74,9 +75,12 @@ def line(event: Event, message: Message = _NOWHERE) -> bytes:
     return _encode(as_dict(event, message)) + b"\n"
 
 
+def _present(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in columns.items() if value is not None}
+
+
 def _types(types: Types | None) -> dict[str, Any] | None:
     return types and {name: _present(type_._asdict()) for name, type_ in types.items()}
 
 
-def _present(columns: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in columns.items() if value is not None}
+_shared_types = Plans(_types)

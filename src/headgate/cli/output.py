@@ -27,6 +27,8 @@ SOME_REJECTED = 3
 """The exit code where there are dead letters."""
 PROGRESS_BYTES = 10_000_000
 """How large the input must be for a progress bar."""
+PRINTED_BYTES = 1024 * 1024
+"""About how much is printed at once."""
 PENDING_BYTES = 16 * 1024 * 1024
 PENDING_LETTERS = 4_096
 """How many dead letters, of how many bytes, are written at once."""
@@ -142,14 +144,24 @@ def print_lines(
     lines: Iterable[tuple[bytes, DeadLetter | None]], dead_letters: DeadLetterWriter
 ) -> None:
     """Print events as they come, and keep the dead letters."""
-    out = sys.stdout.buffer
+    pending: list[bytes] = []
+    size = 0
     for text, letter in lines:
-        with naming("write", STDOUT):
-            out.write(text)
+        pending.append(text)
+        size += len(text)
+        if size >= PRINTED_BYTES:
+            print_bytes(b"".join(pending))
+            pending, size = [], 0
         if letter is not None:
             dead_letters.write(letter)
+    print_bytes(b"".join(pending))
+
+
+def print_bytes(text: bytes) -> None:
+    """Write to standard output at once."""
     with naming("write", STDOUT):
-        out.flush()
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
 
 
 def check_directories(out: str | None, errors: str | None) -> None:
