@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 from headgate.core.cache import weight
 from headgate.core.errors import shown
@@ -135,19 +135,21 @@ class Catalog:
         """Apply changes, in order."""
         pending: list[AlterTable] = []
         for change in changes:
-            apply = _APPLY.get(type(change))
-            if pending and (apply is not None or change.table != pending[0].table):  # type: ignore[union-attr]
+            if not isinstance(change, AlterTable):
                 self._alter(pending)
+                _APPLY[type(change)](self, change)
                 pending = []
-            if apply is not None:
-                apply(self, change)
+            elif pending and change.table != pending[0].table:
+                self._alter(pending)
+                pending = [change]
             else:
-                pending.append(cast(AlterTable, change))
-        if pending:
-            self._alter(pending)
+                pending.append(change)
+        self._alter(pending)
 
     def _alter(self, changes: list[AlterTable]) -> None:
         """Apply changes of one table at once: a table is copied for it."""
+        if not changes:
+            return
         name = changes[0].table
         before = self.must_find(name).definition
         self.spend(4 * len(before.columns))

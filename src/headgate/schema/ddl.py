@@ -96,10 +96,8 @@ def event_changes(event: Event) -> list[SchemaChange]:
     if event.kind != "ddl":
         return []
     sql = event.ddl or ""
-    if event.schema is None and (result := changes(sql, event.database)):
-        return result
-    if event.schema is None and sql.strip() and event.op != "truncate":
-        return []
+    if event.schema is None and sql.strip():
+        return changes(sql, event.database)
     reason = "the statement is not MySQL's" if sql.strip() else "there is no statement"
     if event.table is None:
         return [Unknown((), reason)]

@@ -1,4 +1,4 @@
-"""What OMS's own formats (Default, DataWorks, SharePlex) share: bare values, images, DDL words.
+"""What OMS's own formats (Default, DataWorks, SharePlex) share: bare values and images.
 
 Vendor's document: OMS "Data format description", section "Data transmission from a database to a
 text protocol".
