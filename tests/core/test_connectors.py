@@ -65,7 +65,7 @@ def test_packages_register_connectors_by_entry_points(monkeypatch: pytest.Monkey
 
     assert isinstance(parse_sink("loud:?protocol=maxwell").connector, ConsoleSink)
     assert "kafka" == parse_sink("kafka://h/t?protocol=maxwell").connector.name  # not replaced
-    with pytest.raises(UsageError, match="tables is a sink of tables"):
+    with pytest.raises(UsageError, match="tables is a table sink"):
         parse_sink("tables:")
     with pytest.raises(UsageError, match="did you mean 'loud'"):
         parse_sink("luod:?protocol=maxwell")
