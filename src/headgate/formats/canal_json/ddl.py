@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from headgate.core.event import Event
 from headgate.formats._ticdc.ddl_codes import DDL_OPS, UNKNOWN, ddl_code, ddl_codes
+from headgate.formats.canal_json import wire
 
-DDL_TYPES = {
-    "create": "CREATE",
-    "alter": "ALTER",
-    "drop": "ERASE",
-    "rename": "RENAME",
-    "truncate": "TRUNCATE",
-    "create_index": "CINDEX",
-    "drop_index": "DINDEX",
-}
+DDL_TYPES = {op: word for word, op in wire.DDL_OPS.items()}
 CANAL_TYPES = {
     3: "CREATE", 4: "ERASE", 11: "TRUNCATE", 14: "RENAME",
     7: "CINDEX", 32: "CINDEX", 8: "DINDEX", 44: "DINDEX",

@@ -13,7 +13,7 @@ import msgspec
 from headgate.core.cache import Memo
 from headgate.core.errors import DecodeError
 from headgate.core.event import ColumnType, Event, Types
-from headgate.core.json import Int64, Raw, exact_text, parse, reader
+from headgate.core.json import Raw, exact_text, parse, reader
 from headgate.core.options import CommonOptions
 from headgate.formats._oms.decode_values import (
     IMAGES,
@@ -28,38 +28,18 @@ from headgate.formats._oms.decode_values import (
     wrong_images,
 )
 from headgate.formats.base import Decode, Sniffed
+from headgate.formats.dataworks.messages import (
+    DDL_OPS,
+    MARKER_OPS,
+    ROW_OPS,
+    VERSION,
+    Payload,
+    Source,
+    Times,
+)
 
-ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
-DDL_OPS = {
-    "CREATE": "create",
-    "ALTER": "alter",
-    "ERASE": "drop",
-    "QUERY": "query",
-    "TRUNCATE": "truncate",
-    "RENAME": "rename",
-    "CINDEX": "create_index",
-    "DINDEX": "drop_index",
-}
-MARKER_OPS = {
-    "TRANSACTION_BEGIN": "begin",
-    "TRANSACTION_END": "commit",
-    "GTID": "begin",
-    "XACOMMIT": "commit",
-    "XAROLLBACK": "rollback",
-}
 OPS = [*ROW_OPS, *DDL_OPS, *MARKER_OPS, "HEARTBEAT"]
-VERSION = "2.0"
 NULL = Raw(b"null")
-
-
-class Source(msgspec.Struct, gc=False):
-    """The table a change comes from."""
-
-    dbType: str | None = None
-    dbVersion: str | None = None
-    dbName: str | None = None
-    schema: str | None = None
-    table: str | None = None
 
 
 class Schema(msgspec.Struct, gc=False):
@@ -68,37 +48,6 @@ class Schema(msgspec.Struct, gc=False):
     source: Source | None = None
     column: Raw = NULL
     pk: Raw = NULL
-
-
-class Image(msgspec.Struct, gc=False):
-    """One row image."""
-
-    data: dict[str, Any] | None = None
-
-
-class Times(msgspec.Struct, gc=False):
-    """The member `timestamp`."""
-
-    eventTime: Int64 | None = None
-    systemTime: Int64 | None = None
-    checkpointTime: Int64 | None = None
-
-
-class Statement(msgspec.Struct, gc=False):
-    """The member `ddl`."""
-
-    text: str | None = None
-
-
-class Payload(msgspec.Struct, gc=False):
-    """The change itself."""
-
-    op: str
-    before: Image | None = None
-    after: Image | None = None
-    timestamp: Times | None = None
-    ddl: Statement | None = None
-    scn: str | int | None = None
 
 
 class Message(msgspec.Struct, gc=False):

@@ -14,36 +14,29 @@ from headgate.core.options import EncodeOptions
 from headgate.formats._oms.decode_values import FIRST_MICROS
 from headgate.formats._oms.encode_values import row_writers, type_name
 from headgate.formats.base import Encode, Encoding
+from headgate.formats.dataworks.messages import (
+    DDL_OPS,
+    MARKER_OPS,
+    ROW_OPS,
+    VERSION,
+    Image,
+    Payload,
+    Source,
+    Statement,
+    Times,
+)
 from headgate.formats.encoding import Plans, json_value, to_json, whole, written
 
 FORMAT = "dataworks"
-VERSION = "2.0"
-ROW_OPS = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
-DDL_OPS = {
-    "create": "CREATE",
-    "alter": "ALTER",
-    "drop": "ERASE",
-    "truncate": "TRUNCATE",
-    "rename": "RENAME",
-    "create_index": "CINDEX",
-    "drop_index": "DINDEX",
-}
-MARKER_OPS = {"begin": "TRANSACTION_BEGIN", "commit": "TRANSACTION_END", "rollback": "XAROLLBACK"}
+ROW_WORDS = {op: word for word, op in ROW_OPS.items()} | {"snapshot": "INSERT"}
+DDL_WORDS = {op: word for word, op in DDL_OPS.items()}
+MARKER_WORDS = {op: word for word, op in reversed(MARKER_OPS.items())}
+"""Of several words, the first."""
 NO_SCN = "null"
 """What OMS writes where it has no sequence number."""
 FOREIGN = {"dbType": "mysql", "extend": "{}"}
 """What stands for `extra` where the event is of another format."""
 NOTHING: dict[str, str] = {}
-
-
-class Source(msgspec.Struct, gc=False):
-    """The table a change comes from."""
-
-    dbType: str | None
-    dbVersion: str | None
-    dbName: str | None
-    schema: str | None
-    table: str | None
 
 
 class Schema(msgspec.Struct, gc=False):
@@ -52,37 +45,6 @@ class Schema(msgspec.Struct, gc=False):
     source: Source
     column: Any
     pk: tuple[str, ...] | None
-
-
-class Image(msgspec.Struct, gc=False):
-    """One row image."""
-
-    data: dict[str, Any]
-
-
-class Times(msgspec.Struct, gc=False):
-    """When it happened, was written, and how far the synchronization is."""
-
-    eventTime: int | None
-    systemTime: int | None
-    checkpointTime: Any
-
-
-class Statement(msgspec.Struct, gc=False):
-    """A DDL statement."""
-
-    text: str
-
-
-class Payload(msgspec.Struct, gc=False):
-    """The change itself."""
-
-    before: Image | None
-    after: Image | None
-    op: str
-    timestamp: Times
-    ddl: Statement | None
-    scn: str
 
 
 class Message(msgspec.Struct, gc=False):
@@ -150,7 +112,12 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
             event.key,
         )
         payload = Payload(
-            before, after, op, times(event, lost), statement(event, extra), scn(event)
+            before=before,
+            after=after,
+            op=op,
+            timestamp=times(event, lost),
+            ddl=statement(event, extra),
+            scn=scn(event),
         )
         return [Record(to_json(Message(VERSION, schema, payload, extend(extra))))]
 
@@ -176,11 +143,11 @@ def is_short(event: Event) -> bool:
 def word(event: Event, extra: Mapping[str, str]) -> str | None:
     """`op` of an event; None where it has no message."""
     if event.kind == "row":
-        return ROW_OPS.get(event.op or "")
+        return ROW_WORDS.get(event.op or "")
     if event.kind == "ddl":
-        return DDL_OPS.get(event.op or "", "QUERY")
+        return DDL_WORDS.get(event.op or "", "QUERY")
     if event.kind == "marker":
-        return extra.get("op") or MARKER_OPS.get(event.op or "")
+        return extra.get("op") or MARKER_WORDS.get(event.op or "")
     return "HEARTBEAT" if event.kind == "heartbeat" else None
 
 

@@ -30,6 +30,7 @@ from headgate.formats._oms.decode_values import (
     unknown,
     wrong_images,
 )
+from headgate.formats._oms.encode_values import SEPARATOR
 from headgate.formats.base import Decode, Sniffed
 from headgate.schema.statement import ddl_op
 
@@ -45,7 +46,6 @@ DDL_OPS = {
 }
 RECORD_TYPES = [*ROW_OPS, "DDL", "HEARTBEAT"]
 TYPES_MEMBER = "__light_type"
-SEPARATOR = "\u0001"
 
 Text = str | int | None
 """A member that the document calls STRING, and that is a number in some versions."""

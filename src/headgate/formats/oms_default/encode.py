@@ -18,21 +18,13 @@ from headgate.formats._oms.encode_values import (
 )
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.encoding import Plans, json_value, to_json, written
+from headgate.formats.oms_default.decode import DDL_OPS, TYPES_MEMBER
 
 FORMAT = "oms-default"
 EXTENDED = "extend-column-type"
 METHODS = {"default": "Default", EXTENDED: "DefaultExtendColumnType"}
 RECORD_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
-DDL_TYPES = {
-    "create": "CREATE_TABLE",
-    "alter": "ALTER_TABLE",
-    "drop": "DROP_TABLE",
-    "rename": "RENAME_TABLE",
-    "truncate": "TRUNCATE_TABLE",
-    "create_index": "CREATE_INDEX",
-    "drop_index": "DROP_INDEX",
-}
-TYPES_MEMBER = "__light_type"
+DDL_TYPES = {op: word for word, op in DDL_OPS.items()}
 DDL_LIGHT_TYPE = Raw(b'{"ddl":{"schemaType":"VAR_STRING"}}')
 FOREIGN = {"dbType": "MYSQL"}
 """What stands for `extra` where the event is of another format."""
