@@ -6,7 +6,7 @@ Canal-compatible format. Where they differ from the wire: docs/formats/canal-jso
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -61,16 +61,20 @@ class Plan(msgspec.Struct):
     documents: list[str]
 
 
-def make_decoder(dialect: str | None, options: Options) -> Decode:
-    """A decoder of one dialect, or of any where `dialect` is None."""
+def planner(to_utc: Convert | None) -> Callable[[Envelope], Plan]:
+    """A function that gives a message's plan: mostly that of its table's latest message."""
     plans: Memo[Told, Plan] = Memo(lambda told: make_plan(*told, to_utc))
     latest: dict[str | None, Plan] = {}
-    to_utc = values.utc(options.timezone)
-    decompress = decompressor(options.compression, options.max_message_bytes)
-    typed = dialect in ("oms", "tencent")
-    lean = options.lean
 
     def plan_of(message: Envelope) -> Plan:
+        plan = latest.get(message.table)
+        if (
+            plan is not None
+            and plan.sql_type == message.sqlType
+            and plan.pk_names == message.pkNames
+            and (plan.mysql_type == message.mysqlType or plan.mysql == mysql_types(message))
+        ):
+            return plan
         told = told_by(message)
         plan = plans[told]
         plan.mysql_type = message.mysqlType.copy()
@@ -79,6 +83,16 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
                 latest.clear()
             latest[message.table] = plan
         return plan
+
+    return plan_of
+
+
+def make_decoder(dialect: str | None, options: Options) -> Decode:
+    """A decoder of one dialect, or of any where `dialect` is None."""
+    plan_of = planner(values.utc(options.timezone))
+    decompress = decompressor(options.compression, options.max_message_bytes)
+    typed = dialect in ("oms", "tencent")
+    lean = options.lean
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
@@ -92,30 +106,18 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         op = ROW_OPS.get(message.type)
         if op is None or message.isDdl or (message.data is None and message.old is None):
             return [other(message, name, op)]
-        plan = latest.get(message.table)
-        if (
-            plan is None
-            or plan.sql_type != message.sqlType
-            or plan.pk_names != message.pkNames
-            or (plan.mysql_type != message.mysqlType and plan.mysql != mysql_types(message))
-        ):
-            plan = plan_of(message)
+        plan = plan_of(message)
         event = Event(
             "row",
             op,
             message.database or None,
             message.table or None,
-            plan.key,
-            None,
-            None,
-            plan.types,
-            None,
-            None,
-            micros(message.es or None),  # 0 is no time
-            micros(message.ts or None),
-            None,
-            "canal-json",
-            name,
+            key=plan.key,
+            types=plan.types,
+            event_time=micros(message.es or None),  # 0 is no time
+            emit_time=micros(message.ts or None),
+            format="canal-json",
+            dialect=name,
         )
         if message.tidb or (not lean and (message.id or message.gtid)):
             describe_origin(event, message)

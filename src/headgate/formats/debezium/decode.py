@@ -97,10 +97,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             missing = take_unavailable(rest, before, after)
         types = plan.types if not plan.texts else with_datetimes(plan, before, after)
         if plan.converters:
-            if before:
-                convert(before, plan.converters)
-            if after:
-                convert(after, plan.converters)
+            for image in (before, after):
+                if image:
+                    convert(image, plan.converters)
         bare = images_to_text(envelope, value, wrapped)
         if schema != NO_SCHEMA:
             bare = ((), plan.booleans, ())
@@ -126,22 +125,28 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         )
         if op != "update" or after is None:
             check_images(event, key)
-        if lean:
-            return [event]
-        if event.key is not None and lacks(before if after is None else after, event.key):
-            event.extra = {**(event.extra or {}), **key_text(key)}
-        if envelope.transaction is not None or source.query is not None:
-            describe_transaction(event, envelope.transaction, source.query)
-        if envelope.ts_ns and envelope.ts_ns % 1000:
-            event.extra = event.extra.copy() if event.extra else {}  # it is shared
-            event.extra["ts_ns"] = f"{envelope.ts_ns}"
-        if source.connector not in MYSQL_LIKE and not oms:
-            describe_elsewhere(event, unwrapped(value, wrapped))
-        if missing is not None:
-            event.extra = {**(event.extra or {}), "unavailable": missing}
+        if not lean:
+            describe_rest(event, envelope, key)
+            if source.connector not in MYSQL_LIKE and not oms:
+                describe_elsewhere(event, unwrapped(value, wrapped))
+            if missing is not None:
+                event.extra = {**(event.extra or {}), "unavailable": missing}
         return [event]
 
     return decode
+
+
+def describe_rest(event: Event, envelope: Envelope, key: bytes | None) -> None:
+    """Keep what few messages have: a key beside the row, a transaction, a query, nanoseconds."""
+    row = event.before if event.after is None else event.after
+    if event.key is not None and lacks(row, event.key):
+        event.extra = {**(event.extra or {}), **key_text(key)}
+    query = envelope.source.query if envelope.source is not None else None
+    if envelope.transaction is not None or query is not None:
+        describe_transaction(event, envelope.transaction, query)
+    if envelope.ts_ns and envelope.ts_ns % 1000:
+        event.extra = event.extra.copy() if event.extra else {}  # it is shared
+        event.extra["ts_ns"] = f"{envelope.ts_ns}"
 
 
 def lacks(row: Mapping[str, Any] | None, names: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ What such a row cannot say any more: docs/formats/debezium-smt.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -142,17 +142,8 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             if member is not None:
                 extra[name] = scalar(name, member)
         convert(row, plan.converters)
-        numbers: list[str] = []
-        booleans: list[str] = []
-        nested: list[str] = []
-        if to_text(row, numbers, booleans):
-            nested = debezium.nested_names(row)
-            exact_nested(row, parse(members, payload))
-        if schema != NO_SCHEMA:
-            numbers, booleans, nested = [], [*plan.booleans], []
-        if told.get(DELETED).__class__ is bool:
-            booleans.append(DELETED)
-        extra |= noted(numbers, booleans, nested)
+        typed = plan.booleans if schema != NO_SCHEMA else None
+        extra |= row_to_text(row, payload, typed, told.get(DELETED).__class__ is bool)
         if event.key is not None and debezium.lacks(row, event.key):
             extra |= key_text(key)
         operate(event, row, told, extra)
@@ -164,6 +155,26 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         return [event]
 
     return decode
+
+
+def row_to_text(
+    row: dict[str, Any],
+    payload: bytes,
+    booleans_by_schema: Iterable[str] | None,
+    bare_deleted: bool,
+) -> dict[str, str]:
+    """Turn a row's values into canonical text, and tell how they came."""
+    numbers: list[str] = []
+    booleans: list[str] = []
+    nested: list[str] = []
+    if to_text(row, numbers, booleans):
+        nested = debezium.nested_names(row)
+        exact_nested(row, parse(members, payload))
+    if booleans_by_schema is not None:
+        numbers, booleans, nested = [], [*booleans_by_schema], []
+    if bare_deleted:
+        booleans.append(DELETED)
+    return noted(numbers, booleans, nested)
 
 
 def value_options(options: Options) -> debezium.Options:

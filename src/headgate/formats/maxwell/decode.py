@@ -92,17 +92,10 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             op,
             message.database or None,
             message.table or None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None if name == "oms" and ts == FULL_SYNC_TS else micros(ts),
-            None,
-            None if lean else position_of(message),
-            "maxwell",
-            name,
+            event_time=None if name == "oms" and ts == FULL_SYNC_TS else micros(ts),
+            position=None if lean else position_of(message),
+            format="maxwell",
+            dialect=name,
         )
         if name == "ticdc" and ts is not None and is_tso(ts):
             event.commit_ts, event.event_time = ts, (ts >> 18) * 1000

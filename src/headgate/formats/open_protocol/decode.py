@@ -135,17 +135,12 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             "insert",
             key.scm or None,
             key.tbl or None,
-            plan.key,
-            None,
-            None,
-            plan.types,
-            None,
-            ts or None,  # no TSO is 0
-            (ts >> 18) * 1000 if ts else None,
-            None,
-            None,
-            "open-protocol",
-            dialect,
+            key=plan.key,
+            types=plan.types,
+            commit_ts=ts or None,  # no TSO is 0
+            event_time=(ts >> 18) * 1000 if ts else None,
+            format="open-protocol",
+            dialect=dialect,
         )
         if plan.extra or key.rid is not None or key.ptn is not None or key.ohk or key.ccl:
             event.extra = extra_of(key, plan)
