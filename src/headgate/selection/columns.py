@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from headgate.core.cache import Memo, Plans
+from headgate.core.column_flags import HANDLE
 from headgate.core.errors import shown
 from headgate.core.event import Event, Image, Types
 from headgate.core.keys import key, not_empty
@@ -15,9 +16,6 @@ from headgate.core.losses import HINTS
 from headgate.formats import extra_members
 from headgate.selection.errors import SelectionError
 from headgate.selection.globs import glob_regex
-
-HANDLE_KEY = 2
-"""TiCDC's flag of a column by which it tells rows apart."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +67,17 @@ class Projection:
         if types is None:
             return None, None
         kept = {name: type for name, type in types.items() if self.keeps[name]}
-        handles = tuple(name for name, type in types.items() if (type.flags or 0) & HANDLE_KEY)
+        handles = tuple(name for name, type in types.items() if (type.flags or 0) & HANDLE)
         return kept, self.first_removed(handles)
 
     def apply(self, event: Event) -> Event:
         """The event without the columns that are not kept."""
-        types, lost = self._types(event.types)
-        lost = self._keys[event.key] if event.key else lost
-        if lost is not None:
+        types, removed = self._types(event.types)
+        removed = self._keys[event.key] if event.key else removed
+        if removed is not None:
             raise SelectionError(
                 "key-column",
-                f"the filter of {self.table} removes {shown(lost)}, a primary key column",
+                f"the filter of {self.table} removes {shown(removed)}, a primary key column",
                 "keep the primary key: rows cannot be identified without it",
             )
         return msgspec.structs.replace(
@@ -96,14 +94,14 @@ class Projection:
 
     def _extra(self, extra: dict[str, str]) -> dict[str, str] | None:
         members = extra_members()
-        left: dict[str, str] = {}
+        kept: dict[str, str] = {}
         for name, text in extra.items():
             if name in members.values:
                 continue
-            cut = self._lists[text] if name in HINTS or name in members.columns else text
-            if cut is not None:
-                left[name] = cut
-        return left or None
+            projected = self._lists[text] if name in HINTS or name in members.columns else text
+            if projected is not None:
+                kept[name] = projected
+        return kept or None
 
     def _project_list(self, text: str) -> str | None:
         """A list of columns, or a mapping by column, without those that are not kept."""
