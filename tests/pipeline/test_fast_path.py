@@ -26,6 +26,7 @@ TIME = 1_700_000_000_000
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splice from the first message on, anew in each test."""
+    convert.compiling().join()
     monkeypatch.setattr(convert, "WARM", 0)
     monkeypatch.setattr(splicer, "ENOUGH", 2)
     monkeypatch.setattr(convert, "_splicers", {})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,6 +188,27 @@ def shared_splicer(name: str | bytes, rows: int, make: Callable[[], Splicer]) ->
             _splicers.clear()
         _splicers[name] = make()
     return _splicers.get(name)
+
+
+def compile_loop() -> None:
+    """Compile the loop, or load it from numba's cache; the first time that takes up to a minute."""
+    from headgate.fastpath.program import Program
+    from headgate.fastpath.splicer import bytes_of
+
+    Program().run(*bytes_of(pa.array([b"{}"], pa.binary())))
+
+
+def is_compiled() -> bool:
+    """Whether the loop is compiled; the first call starts that in the background."""
+    return not compiling().is_alive()
+
+
+@cache
+def compiling() -> Thread:
+    """The thread that compiles the loop; the first call starts it."""
+    thread = Thread(target=compile_loop, name="compile", daemon=True)
+    thread.start()
+    return thread
 
 
 @cache

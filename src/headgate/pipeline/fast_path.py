@@ -25,7 +25,15 @@ from headgate.codec.encoder import Encoder
 from headgate.codec.schemas import Schemas
 from headgate.config.job import Job
 from headgate.core.event import Event
-from headgate.fastpath.convert import answer, has_templates, reads_key, shared_splicer, unordered
+from headgate.fastpath.convert import (
+    answer,
+    can_compile,
+    has_templates,
+    is_compiled,
+    reads_key,
+    shared_splicer,
+    unordered,
+)
 from headgate.formats import traits_of
 from headgate.pipeline.change import offset_names
 from headgate.pipeline.codecs import job_decoder, job_encoders
@@ -159,9 +167,18 @@ class FastPath:
         ]
         return blake2b(pickle.dumps((sinks, rules, self.catalog, topics))).digest()
 
-    def find_splicer(self, rows: int) -> Splicer | None:
-        """The splicer, once enough messages have come."""
-        return shared_splicer(self.name, rows, self.new_splicer)
+    def find_splicer(self, messages: pa.RecordBatch) -> Splicer | None:
+        """The splicer, once it is compiled, and enough messages have come that may be spliced.
+
+        Until then, and for changes that are deduplicated by their place in the log, the codecs do
+        the work: no batch waits for the compiler.
+        """
+        events, _ = decode_columns(messages.slice(0, 1), self.decode, self.limit)
+        if any(identity(event) is not None for event in events):
+            return None
+        if not (can_compile() and is_compiled()):
+            return None
+        return shared_splicer(self.name, messages.num_rows, self.new_splicer)
 
     def new_splicer(self) -> Splicer:
         """A splicer with codecs of its own."""
@@ -211,7 +228,7 @@ class FastPath:
         if not self.possible or messages.column("headers").null_count < messages.num_rows:
             return None
         if self.splicer is None:
-            self.splicer = self.find_splicer(messages.num_rows)
+            self.splicer = self.find_splicer(messages)
         if self.splicer is None:
             return None
         spliced = self.splicer.run(messages.column("key"), messages.column("value"))

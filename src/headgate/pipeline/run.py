@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -18,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.config.job import Job
 from headgate.core.connectors import Directory
 from headgate.core.errors import HeadgateError, SpliceError, reason_of
-from headgate.pipeline import status
+from headgate.pipeline import partition_worker, status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.row_filter.check import check_conditions
@@ -52,6 +53,8 @@ def run(
     asked = threading.Event()
     try:
         found = spark or job_session(job, master, long_running=not once)
+        if spark is None:
+            start_workers(found)
         job = with_session_settings(job, found)
         reporter.storage = Storage(storage.uri, job.settings)
         with Lease(reporter.storage) as lease:
@@ -111,6 +114,7 @@ def job_session(job: Job, master: str | None, long_running: bool = False) -> Spa
     early = {n: v for n, v in job.settings.items() if n not in late}
     if not filesystem.is_remote(job.checkpoint):
         early.setdefault(CHECKPOINT_FILES, LOCAL_CHECKPOINT_FILES)
+    early.setdefault("spark.executorEnv.HEADGATE_PRELOAD", partition_worker.__name__)
     connectors = jars.settings(*dict.fromkeys(needed))
     spark = session(master, write_archive=long_running, **connectors, **early)
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
@@ -119,6 +123,25 @@ def job_session(job: Job, master: str | None, long_running: bool = False) -> Spa
     if "s3" in schemes:
         configuration.setIfUnset("fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
     return spark
+
+
+def start_workers(spark: SparkSession) -> None:
+    """Start Spark's Python workers in the background.
+
+    A first job takes seconds, for the JVM loads its classes and Python its modules; meanwhile the
+    job looks at its source and its sinks.
+    """
+
+    def unchanged(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        return batches
+
+    def start() -> None:
+        with suppress(Exception):  # the first batch meets it again, and reports it
+            cores = spark.sparkContext.defaultParallelism
+            spark.range(0, cores, 1, cores).mapInArrow(unchanged, "id long").collect()
+
+    if str(spark.sparkContext.master).startswith("local"):
+        threading.Thread(target=start, name="start workers", daemon=True).start()
 
 
 def remote_paths(job: Job) -> list[str]:

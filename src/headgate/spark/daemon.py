@@ -2,12 +2,18 @@
 
 At a session's end Spark closes the Unix sockets of idle workers, and each says so on standard
 error with a traceback, as if something had failed. Here they end in silence.
+
+The modules that HEADGATE_PRELOAD names are imported before the first worker is forked, so that no
+worker has to.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
+from contextlib import suppress
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +26,15 @@ def print_exc() -> None:
         traceback.print_exc()
 
 
+def preload() -> None:
+    """Import what workers will need; what cannot be imported here, they import themselves."""
+    for name in filter(None, os.environ.get("HEADGATE_PRELOAD", "").split(",")):
+        with suppress(ImportError):
+            import_module(name)
+
+
 if __name__ == "__main__":
+    preload()
     daemon: Any = pyspark.daemon
     daemon.traceback = SimpleNamespace(print_exc=print_exc, format_exc=traceback.format_exc)
     daemon.manager()
