@@ -8,8 +8,9 @@ from dataclasses import is_dataclass
 from pathlib import Path
 
 from headgate.config.docs import with_tables
-from headgate.config.job import sections
+from headgate.config.job import Pipeline, sections
 from headgate.core.keys import Key, keys
+from headgate.sources.kafka.reader import MOST_MESSAGES
 
 PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 
@@ -32,3 +33,7 @@ def paths(declared: Mapping[str, Key], prefix: str = "") -> Iterator[str]:
             if is_dataclass(read) and not key.open:
                 yield f"{prefix}{name}"
                 yield from paths(keys(read), f"{prefix}{name}.")
+
+
+def test_the_limit_of_a_micro_batch_is_the_one_that_kafka_sources_have() -> None:
+    assert f"{MOST_MESSAGES:,} from Kafka" in keys(Pipeline)["max_messages"].default
