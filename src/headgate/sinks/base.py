@@ -32,6 +32,8 @@ from headgate.core.options import NoOptions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from headgate.schema.changes import SchemaChange, TableId
+
 Promise = Literal["exactly-once", "at-least-once"]
 
 
@@ -165,11 +167,11 @@ class TableSink(Sink, Protocol):
 
     takes: ClassVar[Literal["tables"]] = "tables"
 
-    def apply(self, change: Any) -> None:
+    def apply(self, change: SchemaChange) -> None:
         """Apply a schema change; one that was applied before changes nothing."""
 
-    def merge(self, batch: int, changes: DataFrame, tables: Sequence[tuple[str, str]]) -> None:
-        """Merge the changes of a batch into all of these tables, `(database, table)`.
+    def merge(self, batch: int, changes: DataFrame, tables: Sequence[TableId]) -> None:
+        """Merge the changes of a batch into all of these tables.
 
         A batch that was merged before changes nothing.
         """

@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from headgate.core.errors import UsageError, unknown_name
+from headgate.core.errors import UsageError, shown, unknown_name
 
 REMOTE = ("s3a", "s3", "hdfs", "viewfs", "gs", "abfs", "abfss")
 """Schemes of file systems that both Spark and Arrow have."""
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+LONGEST_NAME = 255
 BLOCK_BYTES = 1024 * 1024
 PREFIX = "spark.hadoop."
 S3_SETTINGS = (
@@ -45,12 +46,20 @@ def local(path: str) -> str:
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:") else path
 
 
-def absolute(path: str, base: str | None = None) -> str:
+def directory(path: str, base: str | None = None) -> str:
     """An absolute path, from one that may be relative to `base`; URIs stay as they are.
 
-    >>> absolute("out", "/data"), absolute("s3a://bucket/x", "/data")
+    >>> directory("out", "/data"), directory("s3a://bucket/x", "/data")
     ('/data/out', 's3a://bucket/x')
     """
+    if not path:
+        raise UsageError("the URI has no directory; write file:///DIR or file:DIR")
+    for name in path.split("/"):
+        if len(os.fsencode(name)) > LONGEST_NAME:
+            raise UsageError(
+                f"{shown(name)} is longer than the {LONGEST_NAME} bytes of a file's name; "
+                "choose a shorter path"
+            )
     return path if is_remote(path) else os.path.normpath(os.path.join(base or os.getcwd(), path))
 
 

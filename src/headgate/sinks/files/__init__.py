@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from headgate.core.connectors import Address, Directory, Place
-from headgate.core.errors import UsageError, unknown_name
+from headgate.core.errors import unknown_name
 from headgate.core.options import build, option
 from headgate.sinks.base import MessageSink, Target, Writer
-from headgate.spark.filesystem import absolute, jars_for
+from headgate.spark.filesystem import directory, jars_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,10 +52,8 @@ class FileSink(MessageSink):
     @classmethod
     def from_uri(cls, address: Address, format_options: dict[str, str]) -> Self:
         """The directory of a URI."""
-        if not address.path:
-            raise UsageError("the URI has no directory; write file:///DIR or file:DIR")
         options = build(FileSinkOptions, address.params)
-        return cls(absolute(address.path, address.base), options.as_ == "lines")
+        return cls(directory(address.path, address.base), options.as_ == "lines")
 
     @property
     def text_only(self) -> str | None:

@@ -68,6 +68,8 @@ class KafkaTopics(Topics):
     def ensure(self, names: Iterable[str]) -> None:
         """Look at topics, each once, and make those that are not there."""
         wanted = sorted(set(names) - self.known.keys() - self.refused.keys())
+        self.refused |= impossible(wanted)  # a broker need not be asked
+        wanted = [name for name in wanted if name not in self.refused]
         if not wanted:
             return
         with Admin(self.jvm, self.sink.client, self.name) as admin:
@@ -79,7 +81,7 @@ class KafkaTopics(Topics):
                     self.known[name] = self.spread(name, found[name].partitions().size())
             missing = [n for n in wanted if n not in self.known and n not in self.refused]
             if missing and not self.sink.create_topics:
-                self.refused |= impossible(missing, admin.names())
+                self.refused |= colliding(missing, admin.names())
                 missing = [name for name in missing if name not in self.refused]
             if missing and not self.sink.create_topics:
                 raise UsageError(
@@ -118,18 +120,26 @@ class KafkaTopics(Topics):
                 raise UsageError(f"{self.name}: topic {shown(name)}: {self.refused[name]}")
 
 
-def impossible(names: Iterable[str], existing: Iterable[str]) -> dict[str, str]:
+def impossible(names: Iterable[str]) -> dict[str, str]:
+    """The names that no topic can have, and why.
+
+    >>> impossible(["..", "c"])
+    {'..': 'no topic can have that name'}
+    """
+    wrong = [name for name in names if not _TOPIC.fullmatch(name) or name in (".", "..")]
+    return dict.fromkeys(wrong, "no topic can have that name")
+
+
+def colliding(names: Iterable[str], existing: Iterable[str]) -> dict[str, str]:
     """The names that no topic can have beside those that there are, and why.
 
-    >>> impossible(["a.b", "c"], ["a_b"])
+    >>> colliding(["a.b", "c"], ["a_b"])
     {'a.b': "its name collides with the existing topic 'a_b'"}
     """
-    found = {}
     alike = {name.replace(".", "_"): name for name in existing}
-    for name in names:
-        other = alike.get(name.replace(".", "_"))
-        if not _TOPIC.fullmatch(name) or name in (".", ".."):
-            found[name] = "no topic can have that name"
-        elif other is not None and other != name:
-            found[name] = f"its name collides with the existing topic {shown(other)}"
-    return found
+    others = {name: alike.get(name.replace(".", "_")) for name in names}
+    return {
+        name: f"its name collides with the existing topic {shown(other)}"
+        for name, other in others.items()
+        if other is not None and other != name
+    }

@@ -12,7 +12,7 @@ from headgate.core.errors import UsageError
 from headgate.core.options import build, option
 from headgate.sources.base import Message, Origin, Reader, Source
 from headgate.sources.message_files import expand, read, splits
-from headgate.spark.filesystem import absolute, jars_for
+from headgate.spark.filesystem import directory, jars_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,10 +48,8 @@ class FileSource(Source):
     @classmethod
     def from_uri(cls, address: Address) -> Self:
         """The directory of a URI."""
-        if not address.path:
-            raise UsageError("the URI has no directory; write file:///DIR or file:DIR")
         build(FileSourceOptions, address.params)
-        return cls(absolute(address.path, address.base))
+        return cls(directory(address.path, address.base))
 
     @property
     def jars(self) -> tuple[str, ...]:

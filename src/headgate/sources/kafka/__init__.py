@@ -19,6 +19,7 @@ from headgate.kafka.client_options import (
     JARS,
     PREFIX,
     READING,
+    SERVERS,
     UNSUPPORTED,
     KafkaOptions,
     client_settings,
@@ -123,7 +124,7 @@ class KafkaSource(Source):
         """The topics and their partitions."""
         from headgate.kafka.admin import Admin
 
-        with Admin(spark._jvm, self.client, "the source") as admin:
+        with Admin(spark._jvm, self.client, self._brokers()) as admin:
             return Report({"topics": admin.partitions(self._matching(admin))})
 
     def sample(
@@ -132,13 +133,16 @@ class KafkaSource(Source):
         """The oldest messages."""
         from headgate.kafka.admin import Admin
 
-        with Admin(spark._jvm, self.client, "the source") as admin:
+        with Admin(spark._jvm, self.client, self._brokers()) as admin:
             topics = self._matching(admin)
         options = replace(self, topics=tuple(topics)).spark_options()
         options["startingOffsets"] = "earliest"
         rows = spark.read.format("kafka").options(**options).load().limit(limit)
         chosen = rows.select("key", "value", "topic").toLocalIterator()
         return ((_bytes(key), _bytes(value), topic) for key, value, topic in chosen)
+
+    def _brokers(self) -> str:
+        return f"kafka://{self.client[SERVERS]}"
 
     def _matching(self, admin: Any) -> list[str]:
         topics = matching(self.topics, admin.names())

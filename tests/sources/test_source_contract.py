@@ -1,0 +1,182 @@
+"""What every source does: read once, interruptions, hostile names, no network, wrong options."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from connector_cases import HOSTILE, World
+from connector_cases import SOURCES as CASES
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.config.job import Source
+from headgate.config.uris import parse_source
+from headgate.core.errors import HeadgateError, UsageError
+from headgate.core.options import spelled
+from headgate.sources import SOURCES
+from headgate.sources.base import Origin, Reader, source_range
+from headgate.spark.storage import Storage
+
+ANSWER_SECONDS = 60
+"""Within this an address that nobody listens on is reported, on a busy machine."""
+VALUES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
+
+every_source = pytest.mark.parametrize("scheme", SOURCES.names())
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> World:
+    return World(tmp_path, lambda: request.getfixturevalue("broker"), capsysbinary, monkeypatch)
+
+
+def source_of(world: World, scheme: str, name: str) -> Source:
+    return parse_source(CASES[scheme].uri(world, name).rstrip("&?"))
+
+
+def opened(spark: SparkSession, world: World, source: Source) -> Reader:
+    state, progress = Storage(f"{world.folder}/state"), Storage(f"{world.folder}/query")
+    return source.connector.open(spark, Origin(source.name, source.options, {}, state, progress))
+
+
+class Stopped(Exception):
+    """The job is interrupted."""
+
+
+class Job:
+    """Reads what there is, batch by batch; it may be interrupted in a batch."""
+
+    def __init__(self, spark: SparkSession, world: World, source: Source) -> None:
+        self.spark, self.world, self.source = spark, world, source
+        self.batches: dict[int, list[bytes]] = {}
+        self.ranges: dict[int, Any] = {}
+
+    def run(self, stop: bool = False) -> None:
+        reader = opened(self.spark, self.world, self.source)
+
+        def process(batch: DataFrame, number: int) -> None:
+            messages, files = reader.messages(batch)
+            values = [] if messages is None else [bytes(m.value) for m in messages.collect()]
+            held = source_range(reader, number, files)
+            reader.verify(held)
+            assert self.batches.setdefault(number, values) == values  # repeated, it is the same
+            assert self.ranges.setdefault(number, held) == held
+            if stop:
+                raise Stopped
+
+        try:
+            query = (
+                reader.stream(None)
+                .writeStream.option("checkpointLocation", f"{self.world.folder}/query")
+                .trigger(availableNow=True)
+                .foreachBatch(process)
+                .start()
+            )
+            query.awaitTermination()
+        finally:
+            reader.close()
+
+    def read(self) -> list[bytes]:
+        return [value for _, values in sorted(self.batches.items()) for value in values]
+
+
+def test_every_source_is_under_the_contract() -> None:
+    assert set(SOURCES.entries) >= set(CASES) >= set(SOURCES.names())
+
+
+@every_source
+def test_messages_are_read_once_and_in_order_through_an_interruption(
+    spark: SparkSession, world: World, scheme: str
+) -> None:
+    name, case = f"read-{scheme}", CASES[scheme]
+    case.put(world, name, VALUES[:2])
+    job = Job(spark, world, source_of(world, scheme, name))
+
+    with pytest.raises(StreamingQueryException):
+        job.run(stop=True)
+    case.put(world, name, VALUES[2:])
+    job.run()
+
+    assert VALUES == job.read()
+    if job.source.connector.ends:
+        return
+    job.run()
+    assert VALUES == job.read()
+
+
+@every_source
+def test_the_check_tells_what_there_is_and_reads_a_sample(
+    spark: SparkSession, world: World, scheme: str
+) -> None:
+    name = f"check-{scheme}"
+    CASES[scheme].put(world, name, VALUES)
+    source = source_of(world, scheme, name)
+
+    assert source.connector.check(spark, {}).facts
+    sample = [value for _, value, _ in source.connector.sample(spark, {}, 2)]
+    assert sample == ([] if source.connector.ends else VALUES[:2])
+
+
+@every_source
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_name_is_refused_or_taken_as_it_is(
+    spark: SparkSession, world: World, scheme: str, kind: str
+) -> None:
+    name = f"below/{HOSTILE[kind]}" if SOURCES.load(scheme).authority == "path" else HOSTILE[kind]
+    refused, facts = None, {}
+    try:
+        facts = source_of(world, scheme, name).connector.check(spark, {}).facts
+    except HeadgateError as error:
+        refused = str(error)
+    assert facts or refused
+    assert len(refused or "") < 3_000
+
+
+@pytest.mark.parametrize("scheme", [n for n in SOURCES.names() if CASES[n].unreachable()])
+def test_without_a_network_the_address_is_named_within_seconds(
+    spark: SparkSession, world: World, scheme: str
+) -> None:
+    uri = str(CASES[scheme].unreachable())
+    source = parse_source(uri.rstrip("&"))
+    address = uri.partition("//")[2].partition("/")[0]
+    started = time.monotonic()
+    with pytest.raises(UsageError) as caught:
+        opened(spark, world, source)
+    assert address in str(caught.value)
+    with pytest.raises(UsageError) as caught:
+        source.connector.check(spark, {})
+    assert address in str(caught.value)
+    assert time.monotonic() - started < 2 * ANSWER_SECONDS
+
+
+@every_source
+def test_a_wrong_option_is_refused_by_name_with_the_nearest(scheme: str) -> None:
+    cls = SOURCES.load(scheme)
+    uri = SOURCES.example(scheme).replace("HOST:PORT", "h:1")
+    options = [spelled(f.name) for f in fields(cls.Options) if len(f.name) > 4]
+    for option in (*options, "timezone"):
+        wrong = f"{option[:-2]}{option[-1]}{option[-2]}"
+        with pytest.raises(UsageError) as caught:
+            parse_source(f"{uri}?{wrong}=1")
+        assert f"unknown parameter of a {cls.name} source '{wrong}'" in str(caught.value)
+        assert f"did you mean '{option}'?" in str(caught.value)
+
+
+@every_source
+def test_workers_get_no_secrets(scheme: str) -> None:
+    if SOURCES.load(scheme).authority != "hosts":
+        return
+    source = parse_source(SOURCES.example(scheme).replace("HOST:PORT", "me:hunter2@h:1"))
+
+    assert b"hunter2" in pickle.dumps(source.connector)
+    assert "hunter2" not in repr(source)
+    assert b"hunter2" not in pickle.dumps(source.connector.for_workers())

@@ -1,0 +1,112 @@
+"""What the contract suites need to know of each source and sink: one line for each.
+
+A connector comes under the contract by a class here, registered in SOURCES or SINKS.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from kafka_broker import Broker, free_ports
+
+from headgate.sources.message_files import expand, read, splits
+
+
+@dataclass
+class World:
+    """What tests have at hand."""
+
+    folder: Path
+    broker: Callable[[], Broker]
+    """Started when it is first asked for."""
+    capture: pytest.CaptureFixture[bytes]
+    monkeypatch: pytest.MonkeyPatch
+    printed: list[bytes] = field(default_factory=list)
+    topics: set[str] = field(default_factory=set)
+
+
+class FileCase:
+    """A directory below the test's own."""
+
+    def uri(self, world: World, name: str) -> str:
+        return f"file://{quote(str(world.folder))}/{quote(name)}?"
+
+    def put(self, world: World, name: str, values: Sequence[bytes]) -> None:
+        """Messages, as one more file."""
+        folder = world.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{len(list(folder.iterdir())):04d}.jsonl"
+        file.write_bytes(b"".join(value + b"\n" for value in values))
+
+    def written(self, world: World, name: str) -> list[bytes]:
+        """The values that a sink wrote, in order."""
+        files = expand([os.path.normpath(world.folder / name)])
+        batches = (batch for file in files for split in splits(file) for batch in read(split))
+        return [value for batch in batches for value in batch.column("value").to_pylist()]
+
+    def unreachable(self) -> str | None:
+        """A URI whose server does not answer; None if there is no server."""
+        return None
+
+
+class KafkaCase(FileCase):
+    """Topics of the tests' broker, of one partition."""
+
+    def uri(self, world: World, name: str) -> str:
+        broker = world.broker().bootstrap
+        return f"kafka://{broker}/{quote(name, safe='')}?partition-num=1&dial-timeout=1s&"
+
+    def put(self, world: World, name: str, values: Sequence[bytes]) -> None:
+        broker = world.broker()
+        if name not in world.topics:
+            world.topics.add(broker.create_topic(name))
+        broker.produce(name, [(None, value, 0, None) for value in values])
+
+    def written(self, world: World, name: str) -> list[bytes]:
+        return [value for _, _, _, value, _ in world.broker().consume(name) if value is not None]
+
+    def unreachable(self) -> str | None:
+        return f"kafka://127.0.0.1:{free_ports(1)[0]}/t?dial-timeout=1s&"
+
+
+class ConsoleCase(FileCase):
+    """Standard output, as pytest captures it."""
+
+    def uri(self, world: World, name: str) -> str:
+        return "console:?"
+
+    def written(self, world: World, name: str) -> list[bytes]:
+        world.printed += world.capture.readouterr().out.splitlines()
+        return world.printed
+
+
+class StdinCase(FileCase):
+    """Standard input that is given once, as a pipe is."""
+
+    def uri(self, world: World, name: str) -> str:
+        return "stdin:?"
+
+    def put(self, world: World, name: str, values: Sequence[bytes]) -> None:
+        text = io.BytesIO(b"".join(value + b"\n" for value in values))
+        world.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(text))
+
+
+SOURCES = {"kafka": KafkaCase(), "file": FileCase(), "stdin": StdinCase()}
+SINKS = {"kafka": KafkaCase(), "file": FileCase(), "console": ConsoleCase()}
+
+HOSTILE = {
+    "slash": "a/b",
+    "parent": "..",
+    "newline": "a\nb",
+    "quotes": """it's "x" `y`""",
+    "template": "{database}.{tabel}",
+    "long": "x" * 100_000,
+}
+"""Names that a topic, table or directory might be given, by what is wrong with them."""
