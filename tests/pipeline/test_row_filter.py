@@ -121,9 +121,9 @@ def test_a_condition_pickles() -> None:
     ("where", "said"),
     [
         ("amount >", "not a valid Spark SQL condition at line 1"),
-        ("amount > 1 /* x", "no condition"),
+        ("amount > 1 /* x", "not a valid Spark SQL condition"),
         ("new.*", "a \\*"),
-        ("(" * 5000 + "a", "no condition"),
+        ("(" * 5000 + "a", "not a valid Spark SQL condition"),
         ("", "not one condition"),
         ("a > 1; b > 2", "not one condition"),
         ("a IN (SELECT 1)", "a subquery"),
@@ -138,7 +138,7 @@ def test_a_condition_pickles() -> None:
         (":x > 1", "a parameter"),
         ("a = '${spark.app.name}'", "replace"),
         ("orders.amount > 1", "new.amount or old.amount"),
-        ("new.a.b > 1", "no column"),
+        ("new.a.b > 1", "is not a column"),
         ("rand() > a", "'rand' is non-deterministic"),
         ("`rand`() > a", "'rand' is non-deterministic"),
         ("uuid() = a", "'uuid'"),
@@ -419,7 +419,7 @@ def test_a_type_that_nobody_tells_parks_the_row_and_a_schema_mends_it(spark: Spa
     (untyped,) = verdicts(spark, job(where), [message])
     (typed,) = verdicts(spark, job(where, schema=schema), [message])
 
-    assert untyped[0].startswith("condition-type|the type of column 'id' is not known")
+    assert untyped[0].startswith("condition-type|the type of column 'id' is unknown")
     assert "give the job a schema" in untyped[0]
     assert ["keep"] == typed
 
