@@ -1,7 +1,8 @@
 """The compiled loop of splicing: cut a message at its values, find its template, write the answer.
 
-Numba turns these functions into machine code; they know bytes and numbers only. A row that is not
-exactly of a known template is left to the codecs.
+Numba compiles these functions; they know bytes and numbers only. A row that does not match a known
+template exactly is left to the codecs. All of them are in one file because Numba's cache of compiled
+functions does not notice changes in another one.
 """
 
 from __future__ import annotations
@@ -12,21 +13,32 @@ import numpy as np
 from numba import njit, types
 
 LITERAL, COPY, TRIM, POINT, EPOCH, DAYS, ISO, DECIMAL64 = range(8)
-"""How a piece of output is made; see `write`."""
+"""The operations that write a piece of output; see `write`."""
 TEXT, SINGLE, PLAIN, INTEGER, NUMBER, FLOAT, STAMP, DATETIME, DATE = range(9)
-"""What a value must be like for its template to hold; see `fits`."""
+"""The forms of a value; see `fits`."""
 MOST_LEAVES = 4_096
 FIXED, HOLE, ZEROS = range(3)
-"""Of a leaf: that its value is fixed, that it varies, that its last zeros are fixed."""
+"""The roles of a leaf: its value is fixed, varies, or varies except for its trailing zeros."""
 NEW, SLOW = -1, -2
 """A row of an unknown template, and one that only the codecs can read."""
 
+(
+    LEAVES, LEAVES_END, SAMPLE, SAMPLE_END, PAIRS, PAIRS_END, RECORDS, RECORDS_END, ROOM, COPIES,
+    TIME_LEAF, TIME_FACTOR, KEYED,
+) = range(13)  # fmt: skip
+"""The columns of a template: where its leaves, its text, its pairs and its records are in their
+arrays; the room that it needs, and how often per byte of the message; the leaf of the time, and the
+microseconds of its unit; whether messages begin with their key. RECORDS is -1 of no template."""
+HOLE_LEAF, HOLE_START, HOLE_END, FORM, FORM_A, FORM_B = range(6)
+"""The columns of a hole: its leaf, its place in the template's text, its form."""
+VALUE, VALUE_END, KEY, KEY_END = range(4)
+"""The columns of a record: where the operations are that write its value and its key."""
 QUOTE, BACKSLASH, COLON = 34, 92, 58
 MINUS, DOT, ZERO, NINE = 45, 46, 48, 57
 
 
 def compiled(function: Any) -> Any:
-    """The function as machine code, kept on disk for the next process where that can be written."""
+    """The function as machine code, cached on disk for the next process where possible."""
     try:
         return njit(cache=True, nogil=True)(function)
     except RuntimeError:
@@ -471,7 +483,7 @@ def leaf_hash(data, n, starts, ends, roles, first, pairs, first_pair, last_pair,
 @compiled
 def are_paired(data, starts, ends, template, templates, pairs):
     """Whether both images have equal values where the template has them, and only there."""
-    for k in range(templates[template, 4], templates[template, 5]):
+    for k in range(templates[template, PAIRS], templates[template, PAIRS_END]):
         i, j = pairs[k, 0], pairs[k, 1]
         if same(data, starts[i], ends[i], data, starts[j], ends[j]) != (pairs[k, 2] == 1):
             return False
@@ -482,16 +494,18 @@ def are_paired(data, starts, ends, template, templates, pairs):
 def is_of(data, at, end, starts, ends, template, templates, leaves, samples, pairs):
     """Whether a message is of a template: the same but for the values that may vary."""
     p = at
-    q = templates[template, 2]
-    for k in range(templates[template, 0], templates[template, 1]):
-        j = leaves[k, 0]
-        first = leaves[k, 1]
+    q = templates[template, SAMPLE]
+    for k in range(templates[template, LEAVES], templates[template, LEAVES_END]):
+        j = leaves[k, HOLE_LEAF]
+        first = leaves[k, HOLE_START]
         if not same(data, p, starts[j], samples, q, first):
             return False
-        if not fits(data, starts[j], ends[j], leaves[k, 3], leaves[k, 4], leaves[k, 5]):
+        if not fits(
+            data, starts[j], ends[j], leaves[k, FORM], leaves[k, FORM_A], leaves[k, FORM_B]
+        ):
             return False
-        p, q = ends[j], leaves[k, 2]
-    if not same(data, p, end, samples, q, templates[template, 3]):
+        p, q = ends[j], leaves[k, HOLE_END]
+    if not same(data, p, end, samples, q, templates[template, SAMPLE_END]):
         return False
     return are_paired(data, starts, ends, template, templates, pairs)
 
@@ -503,10 +517,10 @@ def is_likely(data, at, end, starts, ends, template, templates, leaves, samples,
     The same as `cut` and `is_of`, without looking at what is not a hole but to compare it.
     """
     p = at
-    q = templates[template, 2]
-    for k in range(templates[template, 0], templates[template, 1]):
-        j = leaves[k, 0]
-        size = leaves[k, 1] - q
+    q = templates[template, SAMPLE]
+    for k in range(templates[template, LEAVES], templates[template, LEAVES_END]):
+        j = leaves[k, HOLE_LEAF]
+        size = leaves[k, HOLE_START] - q
         first = p + size
         if first >= end or not same(data, p, first, samples, q, q + size):
             return False
@@ -516,11 +530,13 @@ def is_likely(data, at, end, starts, ends, template, templates, leaves, samples,
             p = digits_end(data, first + 1, end)
         else:
             return False
-        if p <= first or not fits(data, first, p, leaves[k, 3], leaves[k, 4], leaves[k, 5]):
+        if p <= first or not fits(
+            data, first, p, leaves[k, FORM], leaves[k, FORM_A], leaves[k, FORM_B]
+        ):
             return False
         starts[j], ends[j] = first, p
-        q = leaves[k, 2]
-    if not same(data, p, end, samples, q, templates[template, 3]):
+        q = leaves[k, HOLE_END]
+    if not same(data, p, end, samples, q, templates[template, SAMPLE_END]):
         return False
     return are_paired(data, starts, ends, template, templates, pairs)
 
@@ -548,7 +564,7 @@ def splice(
         if (
             only
             or template < 0
-            or keyed[row] != templates[template, 12]
+            or keyed[row] != templates[template, KEYED]
             or not is_likely(
                 data, at, end, starts, ends, template, templates, leaves, samples, pairs
             )
@@ -573,9 +589,9 @@ def splice(
                 if template < 0:
                     continue
             row_template[row] = SLOW
-            if templates[template, 6] < 0:  # known to be none
+            if templates[template, RECORDS] < 0:  # known to be none
                 continue
-            if not only and keyed[row] != templates[template, 12]:  # a value with a 0 in it
+            if not only and keyed[row] != templates[template, KEYED]:  # a value with a 0 in it
                 continue
             if not is_of(data, at, end, starts, ends, template, templates, leaves, samples, pairs):
                 continue
@@ -583,29 +599,31 @@ def splice(
             last = template
         else:
             last = template
-        copied = (end - at) * templates[template, 9]
+        copied = (end - at) * templates[template, COPIES]
+        count = templates[template, RECORDS_END] - templates[template, RECORDS]
         if (
-            o + templates[template, 8] + copied > len(out)
-            or key_o + templates[template, 8] + copied > len(key_out)
-            or made + templates[template, 7] - templates[template, 6] > len(record_row)
+            o + templates[template, ROOM] + copied > len(out)
+            or key_o + templates[template, ROOM] + copied > len(key_out)
+            or made + count > len(record_row)
         ):
             counts[0], counts[1], counts[2] = made, o, key_o
             return row
         row_template[row] = template
-        timed = templates[template, 10]
+        timed = templates[template, TIME_LEAF]
         if timed >= 0:
             time = np.int64(0)
             for i in range(starts[timed], ends[timed]):
                 time = time * 10 + (data[i] - ZERO)
-            row_time[row] = time * templates[template, 11]
-        for r in range(templates[template, 6], templates[template, 7]):
+            row_time[row] = time * templates[template, TIME_FACTOR]
+        for r in range(templates[template, RECORDS], templates[template, RECORDS_END]):
             o = write(
-                out, o, data, starts, ends, ops, records[r, 0], records[r, 1], literals, alphabet
-            )
+                out, o, data, starts, ends, ops,
+                records[r, VALUE], records[r, VALUE_END], literals, alphabet,
+            )  # fmt: skip
             out_ends[made + 1] = o
             key_o = write(
-                key_out, key_o, data, starts, ends, ops, records[r, 2], records[r, 3], literals,
-                alphabet,
+                key_out, key_o, data, starts, ends, ops,
+                records[r, KEY], records[r, KEY_END], literals, alphabet,
             )  # fmt: skip
             key_ends[made + 1] = key_o
             record_row[made] = row
