@@ -1,8 +1,8 @@
 """The compiled loop of splicing: cut a message at its values, find its template, write the answer.
 
 Numba compiles these functions; they know bytes and numbers only. A row that does not match a known
-template exactly is left to the codecs. All of them are in one file because Numba's cache of compiled
-functions does not notice changes in another one.
+template exactly is left to the codecs. All of them are in one file because Numba's cache does not
+notice changes in another one.
 """
 
 from __future__ import annotations
