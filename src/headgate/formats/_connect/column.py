@@ -11,7 +11,7 @@ from headgate.formats.encoding import Write, boolean
 
 
 class Column(NamedTuple):
-    """A column's schema, in the converter's order around `optional`, and how values are written."""
+    """A column's schema, split where the converter writes `optional`, and its value writer."""
 
     write: Write | None
     head: dict[str, Any]
@@ -32,7 +32,7 @@ def plain(type_: str, write: Write | None = None) -> Column:
 
 
 def named(type_: str, name: str, write: Write | None = None, **parameters: str) -> Column:
-    """A column whose schema has a name that says what its values mean."""
+    """A column whose schema has a semantic name."""
     tail: dict[str, Any] = {"name": name, "version": 1}
     if parameters:
         tail["parameters"] = parameters
@@ -44,11 +44,11 @@ DATA, TIME = "io.debezium.data.", "io.debezium.time."
 CONNECT = "org.apache.kafka.connect.data."
 
 
-def counted(found: Column, code: str) -> Column:
-    """A column each of whose values is counted as a loss."""
-    write = found.write or str
+def always_lossy(column: Column, code: str) -> Column:
+    """The same column, with every value counted as a loss."""
+    write = column.write or str
 
     def with_loss(text: str) -> Any:
         raise Lossy(code, write(text))
 
-    return found._replace(write=with_loss)
+    return column._replace(write=with_loss)

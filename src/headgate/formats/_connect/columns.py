@@ -1,4 +1,4 @@
-"""MySQL column types, told by the option `columns` or a schema, and their values' wire forms."""
+"""MySQL column types from the option `columns` or a schema, and how their values are sent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DECIMALS = ("decimal", "dec", "numeric", "fixed")
 
 @dataclass(frozen=True)
 class ValueOptions(CommonOptions):
-    """How the connector wrote values, for messages whose schema does not say it."""
+    """How the connector writes values, for messages whose schema does not declare it."""
 
     columns: str | None = option(
         None, "MySQL types of columns, as in CREATE TABLE: 'price DECIMAL(9,2), shop.t.day DATE'"
@@ -58,7 +58,7 @@ class ValueOptions(CommonOptions):
         None, "the connector's bigint.unsigned.handling.mode", ("long", "precise")
     )
     unavailable_value_placeholder: str | None = option(
-        None, "the connector's unavailable.value.placeholder, where it is not Debezium's own"
+        None, "the connector's unavailable.value.placeholder, if it is not Debezium's default"
     )
 
     def __post_init__(self) -> None:
@@ -67,39 +67,39 @@ class ValueOptions(CommonOptions):
 
 
 Writer = Literal["debezium", "oms", "ticdc"]
-"""Who wrote a message: each has encodings of its own."""
+"""The program that wrote a message; each encodes some types in its own way."""
 
 
-class Told(NamedTuple):
-    """What is known of a column; `wire` is its type in the schema, None without one."""
+class DeclaredColumn(NamedTuple):
+    """The declared types of a column; `wire` is its type in the schema, None without a schema."""
 
     mysql: str
     wire: str | None
     writer: Writer
     as_text: bool = False
-    """Whether the connector takes the column for text, though its type is binary."""
+    """Whether the connector treats the column as text although its type is binary."""
 
     @property
     def oms(self) -> bool:
-        """Whether OMS wrote it."""
+        """Whether OMS wrote the message."""
         return self.writer == "oms"
 
 
-ToldColumns = Callable[["str | None", "str | None"], dict[str, str]]
+TableColumns = Callable[["str | None", "str | None"], dict[str, str]]
 
 
-def told_columns(columns: str | None) -> ToldColumns | None:
-    """A function from a table to its columns' types, as the option `columns` tells them.
+def table_columns(columns: str | None) -> TableColumns | None:
+    """A function from a table to its column types, as declared in the option `columns`.
 
-    >>> told_columns("note TEXT, shop.t.id INT")("shop", "t")
+    >>> table_columns("note TEXT, shop.t.id INT")("shop", "t")
     {'note': 'text', 'id': 'int'}
     """
-    own = declared(columns)
-    return (lambda database, table: for_table(own, database, table)) if own else None
+    types = declared(columns)
+    return (lambda database, table: for_table(types, database, table)) if types else None
 
 
 def precision(mysql_type: str) -> tuple[int | None, int]:
-    """The two numbers in a type's parentheses.
+    """The length and scale in a type's parentheses.
 
     >>> precision("decimal(12,2)"), precision("datetime")
     ((12, 2), (None, 0))
@@ -109,10 +109,10 @@ def precision(mysql_type: str) -> tuple[int | None, int]:
 
 
 def text(value: Any) -> str:
-    """The value if it is text; anything else under a binary or text type is refused."""
+    """The value if it is text; any other value of a binary or text column is rejected."""
     if not isinstance(value, str):
         raise DecodeError(
-            "wrong-type", "a column that comes as text does not hold text", "check `columns`"
+            "wrong-type", "the value of a text or binary column is not a string", "check `columns`"
         )
     return value
 
@@ -140,18 +140,18 @@ def base64_decimal(value: str, scale: int) -> str:
     >>> base64_decimal("AxY=", 2), base64_decimal("/2o=", 2)
     ('7.90', '-1.50')
     """
-    held = values.base64_bytes(value)
-    if not 0 < len(held) <= MOST_DECIMAL_BYTES:
+    unscaled = values.base64_bytes(value)
+    if not 0 < len(unscaled) <= MOST_DECIMAL_BYTES:
         raise DecodeError(
             "invalid-value",
-            f"a decimal has {len(held)} bytes",
+            f"a decimal has {len(unscaled)} bytes",
             "check `columns` and `decimal-handling-mode`",
         )
-    return decimal_text(int.from_bytes(held, "big", signed=True), scale)
+    return decimal_text(int.from_bytes(unscaled, "big", signed=True), scale)
 
 
 def decimal(scale: int) -> Convert:
-    """A function from any of a decimal's wire forms to its text: base64, a number, digits as text.
+    """A function from a decimal as base64, as a number or as text to its plain text.
 
     >>> decimal(2)("AxY="), decimal(2)(790), decimal(2)("7.90")
     ('7.90', '790', '7.90')
@@ -170,21 +170,21 @@ def decimal(scale: int) -> Convert:
 
 
 def decimal_digits(value: Any) -> str:
-    """Plain decimal text of a number, or of text that holds one."""
+    """Plain decimal text of a number or a numeric string."""
     if value.__class__ is int:
         return str(value)
-    sent = text(value)
-    if not _DECIMAL_TEXT.fullmatch(sent):
+    digits = text(value)
+    if not _DECIMAL_TEXT.fullmatch(digits):
         raise DecodeError(
             "invalid-value",
-            "a decimal column is neither base64 nor digits",
+            "the value of a decimal column is neither base64 nor a number",
             "check `columns` and `decimal-handling-mode`",
         )
-    return str(values.plain(sent))  # a plain str, no longer a bare Number
+    return str(values.plain(digits))  # a plain str instead of a Number
 
 
 def unsigned(value: Any) -> str:
-    """BIGINT UNSIGNED that the connector's mode `long` wrapped to a negative number.
+    """BIGINT UNSIGNED, which overflows to a negative number in the connector's mode `long`.
 
     >>> unsigned(-1), unsigned(5)
     ('18446744073709551615', '5')
@@ -202,12 +202,12 @@ def little_endian_bits(value: Any) -> str:
     """
     if value.__class__ is bool or value.__class__ is int:
         return str(int(value))
-    held = values.base64_bytes(text(value))
-    if len(held) > 8:
+    bits = values.base64_bytes(text(value))
+    if len(bits) > 8:
         raise DecodeError(
-            "invalid-value", f"a BIT column has {len(held)} bytes", "check the schema"
+            "invalid-value", f"a BIT column has {len(bits)} bytes", "check the schema"
         )
-    return str(int.from_bytes(held, "little"))
+    return str(int.from_bytes(bits, "little"))
 
 
 def hex_bits(value: Any) -> str:
@@ -222,14 +222,14 @@ def hex_bits(value: Any) -> str:
 
 
 def base64_text(value: Any) -> str:
-    """Standard base64, checked.
+    """Standard base64, validated.
 
     >>> base64_text("Bf8=")
     'Bf8='
     """
-    sent = text(value)
-    values.base64_bytes(sent)
-    return sent
+    encoded = text(value)
+    values.base64_bytes(encoded)
+    return encoded
 
 
 def url_safe(value: Any) -> str:
@@ -238,8 +238,8 @@ def url_safe(value: Any) -> str:
     >>> url_safe("-_8=")
     '+/8='
     """
-    sent = text(value).replace("-", "+").replace("_", "/")
-    return base64_text(sent + "=" * (-len(sent) % 4))
+    encoded = text(value).replace("-", "+").replace("_", "/")
+    return base64_text(encoded + "=" * (-len(encoded) % 4))
 
 
 def hexadecimal(value: Any) -> str:
@@ -257,7 +257,7 @@ def hexadecimal(value: Any) -> str:
 
 
 def binary_text(value: Any) -> str:
-    """Base64 of a column declared CHAR … CHARACTER SET binary, which the connector takes for text.
+    """Base64 of a column declared CHAR … CHARACTER SET binary, which the connector sends as text.
 
     >>> binary_text("\\u0005ÿ")
     'Bf8='
@@ -266,12 +266,12 @@ def binary_text(value: Any) -> str:
 
 
 def unknown_binary(value: Any) -> str:
-    """Binary that came as text in a mode nobody named."""
+    """Rejects binary sent as text when the connector's mode is unknown."""
     raise DecodeError(
         "invalid-binary",
-        "a binary column came as text, which can be base64, URL-safe base64, hexadecimal or, if it "
-        "was declared as text with CHARACTER SET binary, its bytes",
-        "name binary-handling-mode as the connector has it",
+        "a binary column was sent as text: base64, URL-safe base64, hexadecimal or, if it was "
+        "declared as text with CHARACTER SET binary, its raw bytes",
+        "set binary-handling-mode as in the connector's configuration",
     )
 
 
@@ -293,7 +293,7 @@ def year_text(value: Any) -> str:
 
 
 def enum_label(mysql_type: str) -> Convert | None:
-    """What takes Debezium's backslash from before a comma in an ENUM's label; None if none has one.
+    """A function that unescapes commas in ENUM labels; None if no label has a comma.
 
     >>> enum_label("enum('a','x,y')")("x\\\\,y"), enum_label("enum('a')")
     ('x,y', None)
@@ -304,47 +304,51 @@ def enum_label(mysql_type: str) -> Convert | None:
     return (lambda value: str(escaped.get(value, value))) if escaped else None
 
 
-def binary(told: Told, options: ValueOptions) -> Convert:
-    """What makes base64 of a BINARY or BLOB column."""
+def binary(column: DeclaredColumn, options: ValueOptions) -> Convert:
+    """The converter from a BINARY or BLOB column to base64."""
     mode = options.binary_handling_mode
-    if (told.writer == "debezium" and told.as_text) or (mode == "bytes" and told.wire == "string"):
+    if (column.writer == "debezium" and column.as_text) or (
+        mode == "bytes" and column.wire == "string"
+    ):
         return binary_text
     if mode is not None:
         return BINARY_MODES[mode]
-    if told.oms:
+    if column.oms:
         return hexadecimal
-    # TiCDC has base64 only, and calls it a string.
-    return unknown_binary if told.wire == "string" and told.writer == "debezium" else base64_text
+    # TiCDC always sends base64, and declares it as a string.
+    return (
+        unknown_binary if column.wire == "string" and column.writer == "debezium" else base64_text
+    )
 
 
-def datetime_units(told: Told, digits: int, options: ValueOptions) -> int:
-    """How many units a second has in a DATETIME(digits) column."""
+def datetime_units(column: DeclaredColumn, digits: int, options: ValueOptions) -> int:
+    """The number of units per second in a DATETIME(digits) column."""
     mode = options.time_precision_mode or "adaptive_time_microseconds"
     if mode == "nanoseconds":
         return NANOS
-    if mode == "microseconds" or (mode.startswith("adaptive") and digits > 3 and not told.oms):
+    if mode == "microseconds" or (mode.startswith("adaptive") and digits > 3 and not column.oms):
         return MICROS
     return MILLIS
 
 
-def converter(told: Told, options: ValueOptions) -> Convert | None:
-    """What makes canonical text of a column of known MySQL type; None where nothing need be."""
-    base = values.base_type(told.mysql)
-    length, scale = precision(told.mysql)
+def converter(column: DeclaredColumn, options: ValueOptions) -> Convert | None:
+    """The converter to canonical text for a column of known MySQL type; None if none is needed."""
+    base = values.base_type(column.mysql)
+    length, scale = precision(column.mysql)
     if base in DECIMALS:
         precise = options.decimal_handling_mode in (None, "precise")
-        as_text = told.oms or told.wire in ("string", "double") or not precise
+        as_text = column.oms or column.wire in ("string", "double") or not precise
         return decimal_digits if as_text else decimal(scale)
-    if base == "bigint" and "unsigned" in told.mysql.lower():
-        if told.oms:
-            return decimal_digits  # text where it is beyond int64
+    if base == "bigint" and "unsigned" in column.mysql.lower():
+        if column.oms:
+            return decimal_digits  # text if it exceeds int64
         return decimal(0) if options.bigint_unsigned_handling_mode == "precise" else unsigned
     if base == "bit":
-        return hex_bits if told.oms else little_endian_bits
+        return hex_bits if column.oms else little_endian_bits
     if base.endswith("blob") or base.endswith("binary"):
-        return binary(told, options)
+        return binary(column, options)
     if base == "enum":
-        return enum_label(told.mysql)
+        return enum_label(column.mysql)
     if base == "year":
         return year_text
     if base == "date":
@@ -354,7 +358,7 @@ def converter(told: Told, options: ValueOptions) -> Convert | None:
         units = {"connect": MILLIS, "nanoseconds": NANOS}.get(mode or "", MICROS)
         return counted_time(units, length or 0)
     if base == "datetime":
-        return counted_datetime(datetime_units(told, length or 0, options), length or 0)
+        return counted_datetime(datetime_units(column, length or 0, options), length or 0)
     if base == "timestamp":
         return zoned(length)
     if base == "point":

@@ -1,7 +1,7 @@
-"""The connectors whose messages have Kafka Connect's schemas, by the names they give themselves."""
+"""Names of the connectors, as in `source.connector`."""
 
 from __future__ import annotations
 
 TICDC = "TiCDC"
-"""TiCDC's protocol `debezium`, whose place in the log is the commit number alone."""
+"""TiCDC's protocol `debezium`, whose only log position is the commit timestamp."""
 MYSQL_LIKE = {"mysql", "mariadb", TICDC, None}

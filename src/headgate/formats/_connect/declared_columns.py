@@ -16,17 +16,17 @@ _SPLIT = re.compile(r",(?=(?:[^']*'[^']*')*[^']*$)(?![^(]*\))")
 def declared(columns: str | None) -> dict[str, str]:
     """Types by column name, or by database.table.column, from the option `columns`.
 
-    Of a table in a schema it is database.schema.table.column.
+    For a table in a schema the name is database.schema.table.column.
 
     >>> declared("price DECIMAL(9,2), shop.t.state ENUM('a','b')")
     {'price': 'decimal(9,2)', 'shop.t.state': "enum('a','b')"}
     """
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for part in _SPLIT.split(columns) if columns and columns.strip() else ():
         match = _COLUMN.fullmatch(part.strip())
         if not match:
             raise UsageError(
-                f"option columns cannot hold {part.strip()!r}; write it as in CREATE TABLE: "
+                f"option columns: cannot parse {part.strip()!r}; write it as in CREATE TABLE: "
                 "'price DECIMAL(9,2), shop.orders.day DATE'"
             )
         name, type_ = match[1].replace("`", ""), match[2].strip()
@@ -35,14 +35,14 @@ def declared(columns: str | None) -> dict[str, str]:
             raise unknown_name("column type", base, COLUMN_TYPES)
         if name.count(".") == 1:
             raise UsageError(f"option columns: write {name!r} as database.table.column")
-        found[name] = base + type_[len(base) :] if "'" in type_ else type_.lower()
-    return found
+        types[name] = base + type_[len(base) :] if "'" in type_ else type_.lower()
+    return types
 
 
 def for_table(
     columns: Mapping[str, str], database: str | None, table: str | None
 ) -> dict[str, str]:
-    """The declared columns of one table: its own first, then those named for every table.
+    """The declared columns of one table; they override those declared for every table.
 
     >>> for_table({"a": "date", "d.t.a": "time", "d.u.b": "year"}, "d", "t")
     {'a': 'time'}

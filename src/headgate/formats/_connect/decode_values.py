@@ -1,4 +1,4 @@
-"""Kafka Connect's schema block: column types and converters, made once per distinct schema."""
+"""Column types and converters of a Kafka Connect schema, made once per distinct schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.core.json import Number, parse, reader
 from headgate.core.limits import MAX_PLAIN_EXPONENT
 from headgate.core.mysql_types import parse_type
 from headgate.formats._connect.columns import (
-    Told,
+    DeclaredColumn,
     ValueOptions,
     Writer,
     base64_decimal,
@@ -24,8 +24,8 @@ from headgate.formats._connect.columns import (
     hexadecimal,
     little_endian_bits,
     precision,
+    table_columns,
     text,
-    told_columns,
     year_text,
 )
 from headgate.formats._connect.connectors import MYSQL_LIKE, TICDC
@@ -60,33 +60,33 @@ Converters = list[tuple[str, Convert]]
 CONNECTOR_SCHEMA = "io.debezium.connector."
 MOST_PLANS = 1_000
 MOST_SCHEMA_BYTES = 256 * 1024
-"""A longer schema is read each time, so that what is kept stays bounded."""
+"""Longer schemas are not cached, so that the cache stays bounded."""
 
 
 class Plan(msgspec.Struct):
-    """What a schema block and the options mean for a table's rows."""
+    """The types and converters of a table's rows, from its schema block and the options."""
 
     types: Types | None
     converters: Converters
     texts: Sequence[str] = ()
-    """Columns that OMS calls strings, which a DATETIME may be too."""
+    """Columns that OMS declares as strings; a DATETIME is among them."""
     datetimes: dict[tuple[str, ...], Types] = {}
     booleans: tuple[str, ...] = ()
-    """Columns that the schema calls boolean: their MySQL type is TINYINT(1) or BIT(1)."""
+    """Columns that the schema declares as boolean: TINYINT(1) or BIT(1) in MySQL."""
 
 
 def with_datetimes(plan: Plan, *rows: Mapping[str, Any] | None) -> Types | None:
-    """The types of rows that are not converted yet: a bare number under a string is a DATETIME."""
+    """The types of unconverted rows: a number in a string column is a DATETIME."""
     names = [n for n in plan.texts if any(r and r.get(n).__class__ is int for r in rows)]
     if not names or plan.types is None:
         return plan.types
-    found = plan.datetimes.get(tuple(names))
-    if found is None:
+    types = plan.datetimes.get(tuple(names))
+    if types is None:
         if len(plan.datetimes) >= MOST_PLANS:
             plan.datetimes.clear()
-        found = plan.types | dict.fromkeys(names, ColumnType("datetime"))
-        plan.datetimes[tuple(names)] = found
-    return found
+        types = plan.types | dict.fromkeys(names, ColumnType("datetime"))
+        plan.datetimes[tuple(names)] = types
+    return types
 
 
 NO_PLAN = Plan(None, [])
@@ -94,7 +94,7 @@ _schema = reader(Field | None)
 
 
 def variable_scale(value: Any) -> str:
-    """Decimal text of a struct that carries its own scale.
+    """Decimal text of a VariableScaleDecimal, a struct with its own scale.
 
     >>> variable_scale({"scale": 2, "value": "AxY="})
     '7.90'
@@ -113,7 +113,7 @@ def variable_scale(value: Any) -> str:
 
 
 def oms_string(value: Any) -> str:
-    """OMS types DATETIME as string and sends milliseconds; its real strings are quoted.
+    """Text of an OMS string column: a number is a DATETIME in milliseconds.
 
     >>> oms_string(1668489131000), oms_string("1668489131000")
     ('2022-11-15 05:12:11', '1668489131000')
@@ -150,40 +150,40 @@ CONVERTERS: dict[str, Callable[[Field], Convert]] = {
 
 
 def is_text(mysql: str | None) -> bool:
-    """Whether the connector tells that a column is CHAR, VARCHAR or TEXT."""
+    """Whether a column is CHAR, VARCHAR or TEXT."""
     return parse_type(mysql).family == "string"
 
 
 def field_converter(
-    field: Field, told: str | None, writer: Writer, options: ValueOptions
+    field: Field, declared: str | None, writer: Writer, options: ValueOptions
 ) -> Convert | None:
-    """What makes canonical text of a field: its semantic name decides, then its MySQL type."""
+    """The converter of a field to canonical text, by its semantic name, then by its MySQL type."""
     if field.name in CONVERTERS:
-        return CONVERTERS[field.name](propagated(field, told))
+        return CONVERTERS[field.name](propagated(field, declared))
     wire, oms = field.type.lower(), writer == "oms"
-    mysql = told or source_type(field) or tidb_type(field)
+    mysql = declared or source_type(field) or tidb_type(field)
     if mysql and not field.name and wire not in ("array", "map", "struct"):
         binary_only = wire == "bytes" and not oms
-        column = Told(mysql, wire, writer, is_text(source_type(field)))
-        found = None if binary_only else converter(column, options)
-        if found:
-            return found
+        column = DeclaredColumn(mysql, wire, writer, is_text(source_type(field)))
+        convert = None if binary_only else converter(column, options)
+        if convert:
+            return convert
     if wire == "bytes":
         return hexadecimal if oms else base64_text
     return oms_string if oms and wire == "string" else None
 
 
-def propagated(field: Field, told: str | None) -> Field:
-    """A field with the type that the option `columns` tells, where the connector tells none."""
-    if told is None or source_type(field) is not None:
+def propagated(field: Field, declared: str | None) -> Field:
+    """A field with the type from the option `columns`, unless the connector propagated its own."""
+    if declared is None or source_type(field) is not None:
         return field
-    length, _ = precision(told)
-    parameters = {SOURCE_TYPE: told, SOURCE_LENGTH: str(length or 0)}
+    length, _ = precision(declared)
+    parameters = {SOURCE_TYPE: declared, SOURCE_LENGTH: str(length or 0)}
     return msgspec.structs.replace(field, parameters={**(field.parameters or {}), **parameters})
 
 
 PLAIN_WIRES = {mysql: wire for wire, mysql in WIRE_TYPES.items() if mysql not in ("blob", "json")}
-"""By the type that stands for it where nothing else is told: a field's plain type."""
+"""A field's plain type, by the MySQL type that is assumed for it without other information."""
 _FROM_TEXT: dict[str, Callable[[str], Any]] = dict.fromkeys(
     ("int8", "int16", "int32", "int64"), int
 )
@@ -191,9 +191,9 @@ _FROM_TEXT |= {"boolean": lambda text: text == "1", "float64": Number, "float": 
 
 
 def column_reader(producer: Producer, options: ValueOptions) -> ReadColumn:
-    """How values of Debezium are read whose type is the schema's or the DDL's to tell.
+    """A function that reads Debezium's values by the types of a schema file or DDL.
 
-    A schema block may tell no more than a field's plain type; the value is then as it was sent.
+    Where the schema block declares only a field's plain type, the value is still as it was sent.
 
     >>> read = column_reader(Producer("debezium", "debezium"), ValueOptions())
     >>> read(None, "decimal(9,2)")("AxY="), read("bigint", "bigint unsigned")("-1")
@@ -202,59 +202,59 @@ def column_reader(producer: Producer, options: ValueOptions) -> ReadColumn:
     oms = producer.dialect not in (None, "debezium")
     writer: Writer = "oms" if oms else "ticdc" if producer.program == TICDC else "debezium"
 
-    def read(own: str | None, mysql: str) -> Convert | None:
-        if own is None:
-            return converter(Told(mysql, None, writer), options)
-        wire = PLAIN_WIRES.get(own)
-        propagated = is_text(own) and wire is None
-        # Where other columns come as bytes, one that comes as text is text to the connector.
-        as_text = propagated or (is_text(own) and producer.binary)
-        column = Told(mysql, "string" if propagated else wire, writer, as_text)
-        found = converter(column, options) if column.wire else None
-        if found is None or wire not in _FROM_TEXT:
-            return found
-        sent = _FROM_TEXT[wire]
-        return lambda text: found(sent(text))
+    def read(sent_type: str | None, mysql: str) -> Convert | None:
+        if sent_type is None:
+            return converter(DeclaredColumn(mysql, None, writer), options)
+        wire = PLAIN_WIRES.get(sent_type)
+        propagated = is_text(sent_type) and wire is None
+        # If other binary columns are sent as bytes, the connector treats one sent as text as text.
+        as_text = propagated or (is_text(sent_type) and producer.binary)
+        column = DeclaredColumn(mysql, "string" if propagated else wire, writer, as_text)
+        convert = converter(column, options) if column.wire else None
+        if convert is None or wire not in _FROM_TEXT:
+            return convert
+        from_text = _FROM_TEXT[wire]
+        return lambda text: convert(from_text(text))
 
     return read
 
 
 def row_fields(schema: Field) -> list[Field]:
-    """The columns' fields: those of `after` or `before` in an envelope, else the schema's own."""
-    own = schema.fields or []
-    images = {f.field: f.fields for f in own if f.field in ("before", "after")}
+    """The columns' fields: those of an envelope's `after` or `before`, else the schema's fields."""
+    fields = schema.fields or []
+    images = {f.field: f.fields for f in fields if f.field in ("before", "after")}
     named = (schema.name or "").endswith(".Envelope")
-    if images and (named or any(f.field == "op" for f in own)):
+    if images and (named or any(f.field == "op" for f in fields)):
         return images.get("after") or images.get("before") or []
-    return own
+    return fields
 
 
 def of_mysql(schema: Field) -> bool:
-    """Whether propagated types are MySQL's: an envelope's `source` tells whose connector it is."""
+    """Whether propagated types are MySQL's, by the connector named in the envelope's `source`."""
     names = [f.name or "" for f in schema.fields or () if f.field == "source"]
     connectors = [name.split(".")[-2] for name in names if name.startswith(CONNECTOR_SCHEMA)]
     return MYSQL_LIKE.issuperset(connectors)
 
 
 def without_source_type(field: Field) -> Field:
-    """A field without the type of its column in a database that is not MySQL."""
+    """A field without its propagated type, for databases other than MySQL."""
     if source_type(field) is None:
         return field
-    own = {n: p for n, p in (field.parameters or {}).items() if not n.startswith(SOURCE)}
-    return msgspec.structs.replace(field, parameters=own)
+    parameters = {n: p for n, p in (field.parameters or {}).items() if not n.startswith(SOURCE)}
+    return msgspec.structs.replace(field, parameters=parameters)
 
 
-def is_column(name: str) -> bool:
-    """Every member of an image is a column."""
+def any_member(name: str) -> bool:
+    """Takes every member for a column, as in an envelope's images."""
     return True
 
 
 def make_plan(
     schema: bytes,
-    told: dict[str, str],
+    declared: dict[str, str],
     writer: Writer,
     options: ValueOptions,
-    column: Callable[[str], bool] = is_column,
+    is_column: Callable[[str], bool] = any_member,
 ) -> Plan:
     """Types and converters of a table's columns.
 
@@ -264,18 +264,20 @@ def make_plan(
     """
     root = parse(_schema, schema)
     if root is None:
-        found = {n: converter(Told(t, None, writer), options) for n, t in told.items()}
-        types = {n: ColumnType(t) for n, t in told.items()}
-        return Plan(types or None, [(n, c) for n, c in found.items() if c])
+        by_column = {
+            n: converter(DeclaredColumn(t, None, writer), options) for n, t in declared.items()
+        }
+        types = {n: ColumnType(t) for n, t in declared.items()}
+        return Plan(types or None, [(n, c) for n, c in by_column.items() if c])
     types = {}
     converters: Converters = []
-    fields = [field for field in row_fields(root) if column(field.field or "")]
+    fields = [field for field in row_fields(root) if is_column(field.field or "")]
     if not of_mysql(root):
         fields = [without_source_type(field) for field in fields]
     for field in fields:
         name = field.field or ""
-        types[name] = ColumnType(told.get(name) or mysql_type(field))
-        convert = field_converter(field, told.get(name), writer, options)
+        types[name] = ColumnType(declared.get(name) or mysql_type(field))
+        convert = field_converter(field, declared.get(name), writer, options)
         if convert:
             converters.append((name, convert))
     texts = [name for name, convert in converters if convert is oms_string]
@@ -284,25 +286,25 @@ def make_plan(
 
 
 def planner(
-    options: ValueOptions, column: Callable[[str], bool] = is_column
+    options: ValueOptions, is_column: Callable[[str], bool] = any_member
 ) -> Callable[[bytes, Writer, str | None, str | None], Plan]:
-    """A function from (schema bytes, writer, database, table) to the plan, made once for each."""
-    columns = told_columns(options.columns)
+    """A function from (schema bytes, writer, database, table) to the cached plan."""
+    columns = table_columns(options.columns)
     by_table = "." in (options.columns or "")
     plans: dict[tuple[bytes, Writer, str | None, str | None], Plan] = {}
 
     def plan(schema: bytes, writer: Writer, database: str | None, table: str | None) -> Plan:
         if columns is None and schema == b"null":
             return NO_PLAN
-        told = (schema, writer, database, table) if by_table else (schema, writer, None, None)
-        found = plans.get(told)
-        if found is None:
-            own = columns(database, table) if columns else {}
-            found = make_plan(schema, own, writer, options, column)
+        cache_key = (schema, writer, database, table) if by_table else (schema, writer, None, None)
+        known = plans.get(cache_key)
+        if known is None:
+            declared = columns(database, table) if columns else {}
+            known = make_plan(schema, declared, writer, options, is_column)
             if len(plans) >= MOST_PLANS:
                 plans.clear()
             if len(schema) + len(database or "") + len(table or "") <= MOST_SCHEMA_BYTES:
-                plans[told] = found
-        return found
+                plans[cache_key] = known
+        return known
 
     return plan

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import MySqlType
-from headgate.formats._connect.column import CONNECT, DATA, TEXT, Column, counted, named, plain
+from headgate.formats._connect.column import CONNECT, DATA, TEXT, Column, always_lossy, named, plain
 from headgate.formats._connect.options import ValueOptions
 from headgate.formats._oms.encode_values import scientific
 from headgate.formats.encoding import Write, boolean, number, whole
@@ -89,7 +89,7 @@ def decimal(precision: int | None, scale: int, untold: bool, options: ValueOptio
     found = decimal_column(precision, scale, options)
     if not untold or options.decimal_format == "numeric":
         return found
-    return counted(found, "decimal-scale")
+    return always_lossy(found, "decimal-scale")
 
 
 def scaled(scale: int) -> Write:

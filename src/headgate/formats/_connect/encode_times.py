@@ -10,7 +10,7 @@ from typing import Any
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import MySqlType
 from headgate.core.values import EPOCH
-from headgate.formats._connect.column import CONNECT, TIME, Column, counted, named
+from headgate.formats._connect.column import CONNECT, TIME, Column, always_lossy, named
 from headgate.formats._connect.encode_numbers import INT32, INT64, filled
 from headgate.formats._connect.options import ValueOptions
 from headgate.formats._connect.times import MICROS, MILLIS, NANOS
@@ -66,7 +66,7 @@ def temporal(
     found = named("int64", f"{TIME}Timestamp", counted_datetime(MILLIS, zero))
     if digits > 3:
         found = named("int64", f"{TIME}MicroTimestamp", counted_datetime(MICROS, zero))
-    return counted(found, "datetime-precision") if untold else found
+    return always_lossy(found, "datetime-precision") if untold else found
 
 
 @lru_cache(maxsize=65536)

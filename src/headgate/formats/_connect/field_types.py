@@ -1,4 +1,4 @@
-"""The MySQL type of a column that a field of a schema block describes."""
+"""The MySQL type of a column, from its field in a schema block."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ class Field(msgspec.Struct, gc=False):
 
 
 def number(field: Field, parameter: str, default: int | None = None) -> int | None:
-    """A whole number among a field's parameters."""
-    sent = (field.parameters or {}).get(parameter)
-    if sent is None:
+    """An integer among a field's parameters."""
+    value = (field.parameters or {}).get(parameter)
+    if value is None:
         return default
-    given = str(sent)
-    if not given.removeprefix("-").isdecimal() or len(given) > 9:
+    digits = str(value)
+    if not digits.removeprefix("-").isdecimal() or len(digits) > 9:
         raise DecodeError(
             "invalid-value",
-            f"the schema's parameter {parameter} is no whole number of at most 9 digits",
+            f"the schema's parameter {parameter} is not an integer of at most 9 digits",
             "check the producer",
         )
-    return int(given)
+    return int(digits)
 
 
 def digits_of(field: Field) -> int | None:
-    """A time column's precision, where the connector propagates source types."""
+    """A time column's fractional digits, if the connector propagates source types."""
     if not (field.parameters or {}).get(SOURCE_TYPE):
         return None
-    found = number(field, SOURCE_LENGTH, 0)
-    return found if found is not None and 0 <= found <= 6 else None
+    digits = number(field, SOURCE_LENGTH, 0)
+    return digits if digits is not None and 0 <= digits <= 6 else None
 
 
 _COMMA = re.compile(r"(?<!\\),")
-"""Between labels; within one the connector writes a backslash before it."""
+"""Separates labels; the connector escapes a comma within a label with a backslash."""
 
 
 def _quoted(allowed: str) -> str:
@@ -68,7 +68,7 @@ def labelled(base: str) -> Callable[[Field], str]:
 
 
 def decimal_name(field: Field) -> str:
-    """DECIMAL with its precision and scale; MySQL's largest where the precision is not told."""
+    """DECIMAL with its precision and scale; MySQL's maximum if the precision is not declared."""
     return f"decimal({number(field, 'connect.decimal.precision', 65)},{number(field, 'scale', 0)})"
 
 
@@ -130,16 +130,16 @@ WIRE_TYPES = {
 
 
 def source_type(field: Field) -> str | None:
-    """The MySQL type that the connector propagated, put together as MySQL writes it.
+    """The MySQL type that the connector propagated, spelled as MySQL does.
 
-    >>> given = {SOURCE_TYPE: "BIGINT UNSIGNED", SOURCE_LENGTH: "20"}
-    >>> source_type(Field("int64", parameters=given))
+    >>> parameters = {SOURCE_TYPE: "BIGINT UNSIGNED", SOURCE_LENGTH: "20"}
+    >>> source_type(Field("int64", parameters=parameters))
     'bigint(20) unsigned'
     """
-    sent = (field.parameters or {}).get(SOURCE_TYPE)
-    if not sent:
+    propagated = (field.parameters or {}).get(SOURCE_TYPE)
+    if not propagated:
         return None
-    base, space, rest = str(sent).lower().partition(" ")
+    base, space, rest = str(propagated).lower().partition(" ")
     if base in ("enum", "set"):
         return labelled(base)(field)
     length, scale = number(field, SOURCE_LENGTH), number(field, SOURCE_SCALE)
@@ -150,7 +150,7 @@ def source_type(field: Field) -> str | None:
 
 
 def tidb_type(field: Field) -> str | None:
-    """The type that TiCDC's extension tells: a name without length or labels.
+    """The type name from TiCDC's extension, without length or labels.
 
     >>> tidb_type(Field("int64", tidb_type="bigint unsigned"))
     'bigint unsigned'
@@ -159,8 +159,8 @@ def tidb_type(field: Field) -> str | None:
 
 
 def mysql_type(field: Field) -> str | None:
-    """The MySQL type of a field: as propagated, else the nearest to its semantic or plain type."""
-    found = source_type(field)
-    if found is None and field.name in MYSQL_NAMES:
-        found = MYSQL_NAMES[field.name](field)
-    return found or tidb_type(field) or WIRE_TYPES.get(field.type.lower())
+    """The MySQL type of a field: as propagated, else the closest to its semantic or plain type."""
+    type_ = source_type(field)
+    if type_ is None and field.name in MYSQL_NAMES:
+        type_ = MYSQL_NAMES[field.name](field)
+    return type_ or tidb_type(field) or WIRE_TYPES.get(field.type.lower())

@@ -10,7 +10,7 @@ WRAPPER = {"schema", "payload"}
 
 
 def key_members(key: bytes | None) -> dict[str, Raw] | None:
-    """The members of the key's struct, with or without a schema; None where it is no struct.
+    """The members of the key's struct, with or without a schema; None if it is not a struct.
 
     >>> [*key_members(b'{"payload":{"id":1}}')], key_members(b"7")
     (['id'], None)
@@ -18,9 +18,9 @@ def key_members(key: bytes | None) -> dict[str, Raw] | None:
     if not key:
         return None
     try:
-        found: dict[str, Raw] = members.decode(key)
-        if "payload" in found and found.keys() <= WRAPPER:
-            found = members.decode(found["payload"])
+        struct: dict[str, Raw] = members.decode(key)
+        if "payload" in struct and struct.keys() <= WRAPPER:
+            struct = members.decode(struct["payload"])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return found
+    return struct

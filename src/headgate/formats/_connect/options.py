@@ -1,4 +1,4 @@
-"""Options of the formats that Debezium and its transform write."""
+"""Options for encoding the formats of Debezium and its transform."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from headgate.core.options import EncodeOptions, option
 
 @dataclass(frozen=True)
 class ValueOptions(EncodeOptions):
-    """Options of values and of their schema, named as the connector and its converter have them."""
+    """Options for values and their schema, named as in the connector and its converter."""
 
     schemas_enable: bool | None = option(
-        None, "write the schema block; unless told, Debezium has it and OMS has not"
+        None, "write the schema block; by default Debezium does and OMS does not"
     )
     topic_prefix: str | None = option(
-        None, "source.name and the first part of schema names; unless told, the event's or headgate"
+        None, "source.name and first part of schema names; default: the event's, else headgate"
     )
     decimal_handling_mode: str = option(
         "precise", "how DECIMAL is written", ("precise", "string", "double")
     )
     decimal_format: str = option(
-        "base64", "the converter's form of precise decimals", ("base64", "numeric")
+        "base64", "the converter's decimal.format, for precise decimals", ("base64", "numeric")
     )
     binary_handling_mode: str = option(
         "bytes", "how binary is written", ("bytes", "base64", "base64-url-safe", "hex")

@@ -22,11 +22,11 @@ _ISO = re.compile(
 
 
 def whole(value: Any) -> int:
-    """The value if it is a whole number; anything else under a counted type is refused."""
+    """The value if it is an integer; any other value of a date or time column is rejected."""
     if value.__class__ is not int:
         raise DecodeError(
             "wrong-type",
-            "a date or time column does not hold a whole number",
+            "the value of a date or time column is not an integer",
             "check `columns` and `time-precision-mode` against the connector's configuration",
         )
     number: int = value
@@ -51,7 +51,7 @@ def civil(days: int) -> str:
 
 
 def date_text(value: Any) -> str:
-    """DATE text from days since the epoch; text (`isostring`) only loses its zone letter.
+    """DATE text from days since the epoch, or from ISO text without its zone (`isostring`).
 
     >>> date_text(19311), date_text("2017-09-15Z")
     ('2022-11-15', '2017-09-15')
@@ -64,7 +64,7 @@ def date_text(value: Any) -> str:
 
 @lru_cache(maxsize=65536)
 def day_text(days: int) -> str:
-    """The date of a day count; most tables hold few distinct days.
+    """The date of a day count, cached because most tables have few distinct days.
 
     >>> day_text(-1), day_text(10**9)
     ('1969-12-31', '2739877-01-03')
@@ -125,7 +125,7 @@ def counted_datetime(units: int, digits: int | None = None) -> Convert:
 
 
 def counted_time(units: int, digits: int | None = None) -> Convert:
-    """A function from a count since midnight to TIME text; negative and beyond 24 hours are fine.
+    """A function from a count since midnight to TIME text, also negative or over 24 hours.
 
     >>> counted_time(MICROS)(36060000000), counted_time(MICROS)(-3020399000000)
     ('10:01:00', '-838:59:59')
@@ -150,13 +150,15 @@ def zoned(digits: int | None = None) -> Convert:
 
 
 def zoned_text(value: Any, digits: int | None = None) -> str:
-    """UTC text from ISO text with an offset; text that is no such time stays as it is.
+    """UTC text from ISO text with an offset; other text is unchanged.
 
     >>> zoned_text("2018-06-20T13:37:03Z"), zoned_text("2018-06-20T13:37:03.50+02:00")
     ('2018-06-20 13:37:03', '2018-06-20 11:37:03.50')
     """
     if value.__class__ is not str:
-        raise DecodeError("wrong-type", "a TIMESTAMP column does not hold text", "check `columns`")
+        raise DecodeError(
+            "wrong-type", "the value of a TIMESTAMP column is not a string", "check `columns`"
+        )
     text = utc_text(value)
     if digits and text[10:11] == " " and 19 <= len(text) < 20 + digits:
         text = (text if "." in text else text + ".").ljust(20 + digits, "0")
@@ -164,7 +166,7 @@ def zoned_text(value: Any, digits: int | None = None) -> str:
 
 
 def utc_text(value: str) -> str:
-    """ISO text as UTC text; what is no ISO time stays as it is.
+    """ISO text as UTC text; text that is not an ISO time is unchanged.
 
     >>> utc_text("2018-06-20T13:37Z"), utc_text("2018-01-01T00:30:00+01:00"), utc_text("never")
     ('2018-06-20 13:37:00', '2017-12-31 23:30:00', 'never')

@@ -15,7 +15,7 @@ from headgate.core.event import ColumnType, Event, Types
 from headgate.core.json import Raw, parse, reader
 from headgate.core.options import CommonOptions
 from headgate.core.values import Convert
-from headgate.formats._connect.columns import DECIMALS, told_columns
+from headgate.formats._connect.columns import DECIMALS, table_columns
 from headgate.formats.base import Producer, ReadColumn
 
 NO_COLUMNS: frozenset[str] = frozenset()
@@ -47,7 +47,7 @@ _DIGITS = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 
 def planner(columns: str | None) -> Callable[[Event], Plan] | None:
     """A function that finds the plan of an event's table; None where no option tells types."""
-    told = told_columns(columns)
+    told = table_columns(columns)
     if told is None:
         return None
 
