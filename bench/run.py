@@ -172,7 +172,7 @@ def bars(figures: Figures) -> list[Bar]:
     return found
 
 
-def summary(judged: list[tuple[str, Bar]], count: int) -> str:
+def summary(judged: list[tuple[str, Bar | kafka.LatencyBar]], count: int) -> str:
     """The bars that do not hold, and how a run of fewer messages is to be read."""
     short = [f"{name} {bar}" for name, bar in judged if not bar.holds]
     rest = "; the others hold." if len(short) < len(judged) else "."
@@ -248,8 +248,9 @@ def commit() -> str:
 
 def judged(
     results: list[Figures], conversions: list[Figures], topics: list[kafka.KafkaFigures]
-) -> list[tuple[str, Bar]]:
-    found = [(r.name, bar) for r in results for bar in bars(r)]
+) -> list[tuple[str, Bar | kafka.LatencyBar]]:
+    found: list[tuple[str, Bar | kafka.LatencyBar]] = []
+    found += [(r.name, bar) for r in results for bar in bars(r)]
     found += [(r.name, bar) for r in conversions for bar in convert.bars(r)]
     return found + [(r.name, bar) for r in topics for bar in kafka.bars(r)]
 
@@ -276,8 +277,8 @@ def page(
         parts += decoding_section(results, rounds)
     if conversions:
         parts += convert.section(conversions, rounds)
-    for figures in topics:
-        parts += kafka.section(figures, rounds)
+    if topics:
+        parts += kafka.section(topics, rounds)
     return "\n\n".join(parts) + "\n"
 
 
@@ -424,7 +425,7 @@ def main() -> None:
                 if flink:
                     flink.close()
                 spark, flink, _ = processes()
-            topics.append(kafka.measure(spark, flink, args.messages, args.rounds))
+            topics += kafka.measure(spark, flink, args.messages, args.rounds)
     finally:
         stop_spark(spark)
         if flink:

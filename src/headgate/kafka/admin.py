@@ -15,6 +15,8 @@ from headgate.kafka.client_options import COMMITTED, ISOLATION
 TRIES, PAUSE = 3, 1.0
 """How often a question is asked while brokers do not answer, and the seconds in between."""
 INVALID = "InvalidTopicException"
+NO_ID = "A" * 22
+"""The id of a topic that has none: zeros, in base64."""
 T = TypeVar("T")
 
 
@@ -63,20 +65,19 @@ class Admin:
 
         Brokers before Kafka 2.8 tell none.
         """
-        none = self.jvm.org.apache.kafka.common.Uuid.ZERO_UUID.toString()
         found = {name: told.topicId().toString() for name, told in self.described(names).items()}
-        return {name: id_ for name, id_ in found.items() if id_ != none}
+        return {name: id_ for name, id_ in found.items() if id_ != NO_ID}
 
     def described(self, names: Iterable[str]) -> dict[str, Any]:
         """What Kafka says of those topics that there are."""
-        wanted = self.list(names)
+        wanted = list(names)
 
         def ask() -> dict[str, Any]:
-            futures = self.client.describeTopics(wanted).topicNameValues()
+            futures = self.client.describeTopics(self.list(wanted)).topicNameValues()
             found = {}
-            for name in futures:
+            for name in wanted:  # each step through a map of Java's would be several calls
                 try:
-                    found[name] = futures[name].get()
+                    found[name] = futures.get(name).get()
                 except Py4JJavaError as error:
                     said = str(error.java_exception)
                     if "UnknownTopicOrPartition" not in said and INVALID not in said:
