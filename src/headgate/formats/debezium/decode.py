@@ -6,7 +6,7 @@ differ from the wire: docs/formats/debezium.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +62,8 @@ _json = msgspec.json.encode
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
-    plan_of = planner(options)
-    extra_of = extras()
     read = make_reader()
-    take_unavailable = make_take(options.unavailable_value_placeholder)
-    lean = options.lean and options.schema is None  # what tells how values came is needed then
+    row = row_decoder(dialect, options)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
@@ -81,12 +78,26 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         op = OPS.get(envelope.op or "")
         if op is None:
             return [other(key, unwrapped(value, wrapped), envelope, wrapped, dialect)]
+        return [row(key, value, (schema, envelope, wrapped, rest), op)]
+
+    return decode
+
+
+def row_decoder(
+    dialect: str | None, options: Options
+) -> Callable[[bytes | None, bytes, tuple[bytes, Envelope, bool, bytes], str], Event]:
+    """A function from key, value, what was read of it, and the operation, to a row's event."""
+    plan_of = planner(options)
+    extra_of = extras()
+    take_unavailable = make_take(options.unavailable_value_placeholder)
+    lean = options.lean and options.schema is None  # what tells how values came is needed then
+
+    def row(
+        key: bytes | None, value: bytes, message: tuple[bytes, Envelope, bool, bytes], op: str
+    ) -> Event:
+        schema, envelope, wrapped, rest = message
         source = envelope.source or NO_SOURCE
-        if dialect is None and source.connector == "mysql" and source.name != OMS:
-            name = "debezium"
-        else:
-            refuse_connector(source.connector)
-            name = dialect or dialect_of(source, wrapped)
+        name = named_dialect(dialect, source, wrapped)
         oms = name != "debezium"
         writer: Writer = "oms" if oms else "ticdc" if source.connector == TICDC else "debezium"
         database, table = source.db or source.keyspace or None, source.table or None
@@ -131,9 +142,17 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
                 describe_elsewhere(event, unwrapped(value, wrapped))
             if missing is not None:
                 event.extra = {**(event.extra or {}), "unavailable": missing}
-        return [event]
+        return event
 
-    return decode
+    return row
+
+
+def named_dialect(dialect: str | None, source: Source, wrapped: bool) -> str:
+    """Whose message this is; connectors that are not supported are refused."""
+    if dialect is None and source.connector == "mysql" and source.name != OMS:
+        return "debezium"
+    refuse_connector(source.connector)
+    return dialect or dialect_of(source, wrapped)
 
 
 def describe_rest(event: Event, envelope: Envelope, key: bytes | None) -> None:

@@ -117,11 +117,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             return envelope(key, value, topic)
         if options.strict and dialect is None:
             refuse_guess(layout, schema)
-        told = {short: row.pop(n) for n, short in layout.meta.items()}
-        if not row:
-            raise DecodeError(
-                "missing-member", "the row has no columns", "check that the format is right"
-            )
+        told = take_metadata(row, layout)
         database, home, table = place(told, topic if not oms else None, options, table_of)
         plan = plan_of(schema, "oms" if oms else "debezium", database, qualified(home, table))
         event = Event(
@@ -155,6 +151,16 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         return [event]
 
     return decode
+
+
+def take_metadata(row: dict[str, Any], layout: Layout) -> dict[str, Any]:
+    """Take the members that the transform added out of a row."""
+    told = {short: row.pop(name) for name, short in layout.meta.items()}
+    if not row:
+        raise DecodeError(
+            "missing-member", "the row has no columns", "check that the format is right"
+        )
+    return told
 
 
 def row_to_text(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,11 +96,8 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     if oms:
         refuse_others("oms-smt", options)
     schemas = not oms and options.schemas_enable is not False
-    plans = {
-        own: oms_planner(own) if oms else planner(options, schemas, own) for own in (False, True)
-    }
+    rows = row_writer(oms, schemas, options)
     others = oms_encoder(True, False) if oms else auxiliary(options.topic_prefix, schemas)
-    source_of = make_source(options.topic_prefix)
     own_fields = make_own_fields(options.add_fields_prefix)
     mode = options.delete_tombstone_handling_mode
     usual = [REWRITTEN] if mode.startswith("rewrite") else []
@@ -126,6 +123,25 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             event = flattened(event)
             lost.append("schema-name")
         return rows(event, fields, own, lost)
+
+    return encode
+
+
+Keyed = tuple[list[Record], Any]
+"""The messages of a row, and the values of its key."""
+BEAT_CODES = ("database", "table", "event-time", "emit-time")
+replace = msgspec.structs.replace
+
+
+def row_writer(
+    oms: bool, schemas: bool, options: Options
+) -> Callable[[Event, list[Added], bool, list[str]], list[Record]]:
+    """A function from a row, its added fields and whose it is to its messages."""
+    plans = {
+        own: oms_planner(own) if oms else planner(options, schemas, own) for own in (False, True)
+    }
+    source_of = make_source(options.topic_prefix)
+    mode = options.delete_tombstone_handling_mode
 
     def rows(event: Event, fields: list[Added], own: bool, lost: list[str]) -> list[Record]:
         if event.op != "update" or not changes_key(event):
@@ -170,13 +186,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             records.append(Record(None, key))
         return records, values
 
-    return encode
-
-
-Keyed = tuple[list[Record], Any]
-"""The messages of a row, and the values of its key."""
-BEAT_CODES = ("database", "table", "event-time", "emit-time")
-replace = msgspec.structs.replace
+    return rows
 
 
 def own_tombstone(event: Event, lost: list[str]) -> list[Record]:

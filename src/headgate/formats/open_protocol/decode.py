@@ -7,6 +7,7 @@ docs/formats/open-protocol.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from json import JSONDecoder
 from typing import Any
@@ -21,6 +22,7 @@ from headgate.core.event import Event
 from headgate.core.json import Int64, Number, Raw, describe, objects, parse, reader
 from headgate.core.limits import CACHED_KEY_BYTES
 from headgate.core.options import CommonOptions, option
+from headgate.core.values import Convert
 from headgate.formats._ticdc.ddl_codes import DDL_OPS
 from headgate.formats.base import Decode, Sniffed
 from headgate.formats.open_protocol.decode_columns import (
@@ -98,14 +100,17 @@ _any = reader(dict[str, Any])
 _pairs = JSONDecoder(object_pairs_hook=tuple, parse_int=Number, parse_float=Number)
 
 
-def make_decoder(dialect: str | None, options: Options) -> Decode:
-    """A decoder of one dialect, or of any where `dialect` is None."""
-    plans: dict[Told, Plan] = {}
-    to_utc = values.utc(options.timezone)
-    decompress = decompressor(options.compression, options.max_message_bytes)
-    most_bytes = options.max_message_bytes
+PlanOf = Callable[[Told, Columns], Plan]
 
-    def new_plan(told: Told, columns: Columns) -> Plan:
+
+def planner(to_utc: Convert | None) -> PlanOf:
+    """A function that gives the plan of columns, from its cache if it has it."""
+    plans: dict[Told, Plan] = {}
+
+    def plan_of(told: Told, columns: Columns) -> Plan:
+        plan = plans.get(told)
+        if plan is not None:
+            return plan
         plan = make_plan(columns, to_utc)
         if len(plans) >= MAX_PLANS:
             plans.clear()
@@ -113,6 +118,13 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if plan.flagged and weight(told) <= CACHED_KEY_BYTES:
             plans[told] = plan
         return plan
+
+    return plan_of
+
+
+def row_reader(dialect: str | None, to_utc: Convert | None) -> Callable[[Key, bytes, bytes], Event]:
+    """A function from a row's key, the key's bytes and the value to its event."""
+    plan_of = planner(to_utc)
 
     def row(key: Key, event_key: bytes, body: bytes) -> Event:
         change = read_row(body)
@@ -128,7 +140,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             nothing.op = "empty"  # tiflow#2612: inserted and deleted in one transaction
             return nothing
         told, image = lay_out(columns)
-        plan = plans.get(told) or new_plan(told, columns)
+        plan = plan_of(told, columns)
         ts = key.ts
         event = Event(
             "row",
@@ -151,15 +163,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         else:
             event.after = image
             if change.p is not None:
-                event.op = "update"
-                old_told, old = lay_out(change.p)
-                same = old_told == told
-                old_plan = plan if same else plans.get(old_told) or new_plan(old_told, change.p)
-                if old_plan.busy:
-                    finish(event, old, old_plan, old_body, "p")
-                event.before = old if same else {**image, **old}
-                if not same and not old.keys() <= image.keys():
-                    event.types = {**old_plan.types, **plan.types}
+                previous(event, change.p, (told, plan), plan_of, old_body)
             elif lost is not None:
                 event.op = "update"
                 event.extra = {**(event.extra or {}), "unnamedOld": lost}
@@ -167,6 +171,31 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             quirk = old_body is not body or change.p == {}
             event.dialect = plan.dialect or ("new" if quirk else key_dialect(key, event_key))
         return event
+
+    return row
+
+
+def previous(
+    event: Event, columns: Columns, now: tuple[Told, Plan], plan_of: PlanOf, body: bytes
+) -> None:
+    """Make an update of an event: the row before, completed by the columns that did not change."""
+    told, plan = now
+    image = event.after or {}
+    old_told, old = lay_out(columns)
+    same = old_told == told
+    old_plan = plan if same else plan_of(old_told, columns)
+    if old_plan.busy:
+        finish(event, old, old_plan, body, "p")
+    event.op, event.before = "update", old if same else {**image, **old}
+    if not same and not old.keys() <= image.keys():
+        event.types = {**old_plan.types, **plan.types}
+
+
+def make_decoder(dialect: str | None, options: Options) -> Decode:
+    """A decoder of one dialect, or of any where `dialect` is None."""
+    row = row_reader(dialect, values.utc(options.timezone))
+    decompress = decompressor(options.compression, options.max_message_bytes)
+    most_bytes = options.max_message_bytes
 
     def event_of(event_key: bytes, body: bytes | None) -> Event:
         key = parse(_key, event_key)

@@ -61,14 +61,11 @@ class Options(EncodeOptions):
 def make_encoder(dialect: str, options: Options) -> Encode:
     """An encoder of one dialect."""
     classic = dialect == "classic"
-    layouts = planner(dialect, options.timezone)
+    row_body = row_writer(dialect, options)
     names = Memo(classic_names if classic else new_names)
     tail = classic_tail if classic else new_tail
     finish = html_escapes if classic else control_escapes
     pack = compressor(options.compression)
-    only_updated = options.only_output_updated_columns
-    only_handle = options.delete_only_output_handle_key_columns
-    old_value = options.output_old_value
     splits = not options.output_raw_change_event
 
     def record(ts: int, members: str, body: str | None) -> Record:
@@ -82,6 +79,38 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         ts = commit_ts(event, lost)
         end = tail(event, lost) if event.extra else ',"t":1'
         return record(ts, names[event.database, event.table] + end, row_body(event, lost))
+
+    def encode(event: Event, lost: list[str]) -> list[Record]:
+        kind = event.kind
+        if kind == "row":
+            if splits and changes_key(event):
+                lost.append("key-change")
+                return [row(half, lost) for half in halves(event)]
+            return [row(event, lost)]
+        if kind == "watermark":
+            return [record(commit_ts(event, lost), ',"t":3', None)]
+        if kind == "ddl":
+            members = names[event.database, event.table] + ',"t":2'
+            return [record(commit_ts(event, lost), members, ddl_body(event))]
+        if kind == "tombstone":
+            return [Record(None)]
+        if kind == "marker" and event.op == "empty":
+            if event.commit_ts is None:
+                return [Record(b"", VERSION)]
+            members = names[event.database, event.table] + tail(event, lost)
+            return [record(event.commit_ts, members, "{}")]
+        return []
+
+    return encode
+
+
+def row_writer(dialect: str, options: Options) -> Callable[[Event, list[str]], str]:
+    """A function from a row to the JSON of its value."""
+    classic = dialect == "classic"
+    layouts = planner(dialect, options.timezone)
+    only_updated = options.only_output_updated_columns
+    only_handle = options.delete_only_output_handle_key_columns
+    old_value = options.output_old_value
 
     def row_body(event: Event, lost: list[str]) -> str:
         op = event.op
@@ -121,28 +150,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             return f'{{"u":{now}}}'
         return f'{{"u":{now},"p":{then}}}'
 
-    def encode(event: Event, lost: list[str]) -> list[Record]:
-        kind = event.kind
-        if kind == "row":
-            if splits and changes_key(event):
-                lost.append("key-change")
-                return [row(half, lost) for half in halves(event)]
-            return [row(event, lost)]
-        if kind == "watermark":
-            return [record(commit_ts(event, lost), ',"t":3', None)]
-        if kind == "ddl":
-            members = names[event.database, event.table] + ',"t":2'
-            return [record(commit_ts(event, lost), members, ddl_body(event))]
-        if kind == "tombstone":
-            return [Record(None)]
-        if kind == "marker" and event.op == "empty":
-            if event.commit_ts is None:
-                return [Record(b"", VERSION)]
-            members = names[event.database, event.table] + tail(event, lost)
-            return [record(event.commit_ts, members, "{}")]
-        return []
-
-    return encode
+    return row_body
 
 
 def commit_ts(event: Event, lost: list[str]) -> int:
