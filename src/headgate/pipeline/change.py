@@ -25,11 +25,8 @@ class MessageBatch:
     def __init__(self, partition: Partition, rows: pa.RecordBatch) -> None:
         self.partition, self.rows = partition, rows
         headers = rows.column("headers")
-        self._headers = None if headers.null_count == len(headers) else headers.to_pylist()
-
-    def headers(self, row: int) -> str | None:
-        """The headers of a message, as text."""
-        return None if self._headers is None else self._headers[row]
+        self.headers = None if headers.null_count == len(headers) else headers.to_pylist()
+        """The headers of each message as text; None where no message has any."""
 
     def offsets(self) -> pa.Array:
         """Topic, partition and offset of each message as one text."""
@@ -85,4 +82,5 @@ class Change(msgspec.Struct, gc=False):
     @property
     def headers(self) -> str | None:
         """The headers that it came with, as text."""
-        return self.messages.headers(self.row)
+        headers = self.messages.headers
+        return None if headers is None else headers[self.row]
