@@ -40,9 +40,9 @@ def full_name(database: str | None, table: str | None) -> str:
 def add_table(to: dict[str, dict[str, int]], table: str, counts: dict[str, int]) -> None:
     """Add a table's counts to those of all tables.
 
-    >>> found = {}
-    >>> add_table(found, "shop.orders", {"insert": 1})
-    >>> found
+    >>> counts = {}
+    >>> add_table(counts, "shop.orders", {"insert": 1})
+    >>> counts
     {'shop.orders': {'insert': 1}}
     """
     name = short_name(table)

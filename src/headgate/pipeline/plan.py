@@ -1,4 +1,4 @@
-"""What a pass over a batch is told (`BatchPlan`), and what it reports of each partition.
+"""The input of a pass over a batch (`BatchPlan`), and its reports (`PartitionReport`).
 
 The messages of a partition are in order, and a repeat of a change comes in the partition of the
 change.

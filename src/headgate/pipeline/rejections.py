@@ -57,8 +57,8 @@ class DeadLetters:
             message = messages.rows.slice(row, 1).to_pylist()[0]
             if self.redact:
                 message["key"] = message["value"] = message["headers"] = None
-            found = {**message, "code": code, "message": reason, "table": table}
-            dead_letters.append({name: found.get(name) for name in DEAD_LETTER_COLUMNS})
+            dead_letter = {**message, "code": code, "message": reason, "table": table}
+            dead_letters.append({name: dead_letter.get(name) for name in DEAD_LETTER_COLUMNS})
             self.counts[table, code] += 1
             self.first = self.first or (code, reason)
         sizes = [len(each["key"] or b"") + len(each["value"] or b"") for each in dead_letters]

@@ -105,18 +105,18 @@ def latest(*times: int | None) -> int | None:
     return max(filter(None, times), default=None)
 
 
-def joined(found: list[list[list[str]]]) -> list[list[str]]:
+def joined(lists: list[list[list[str]]]) -> list[list[str]]:
     """Topics by sink, from several lists of them.
 
     >>> joined([[], [["a"], []], [["b"], ["c"]]])
     [['a', 'b'], ['c']]
     """
-    sinks = max(map(len, found), default=0)
-    return [sorted({t for each in found if n < len(each) for t in each[n]}) for n in range(sinks)]
+    sinks = max(map(len, lists), default=0)
+    return [sorted({t for each in lists if n < len(each) for t in each[n]}) for n in range(sinks)]
 
 
 class Identity(msgspec.Struct):
-    """By what a job is known to its targets, and the query whose progress its state belongs to."""
+    """The id of a job in its targets, and the query whose progress its state belongs to."""
 
     id: str
     query: str | None = None
@@ -129,15 +129,15 @@ class States:
         self.storage = storage
 
     def job_id(self) -> str:
-        """What the job is known by to its sinks; made at the first start."""
-        found = read_state(self.storage, IDENTITY, Identity)
-        if found is None:
-            found = Identity(uuid.uuid4().hex)
-            write_state(self.storage, IDENTITY, found)
-        return found.id
+        """The id of the job in its sinks; made at the first start."""
+        identity = read_state(self.storage, IDENTITY, Identity)
+        if identity is None:
+            identity = Identity(uuid.uuid4().hex)
+            write_state(self.storage, IDENTITY, identity)
+        return identity.id
 
     def before(self, batch: int) -> State:
-        """What was known before a batch; a batch that is repeated finds what it found at first."""
+        """The state before a batch; the same one for a batch that is repeated."""
         numbers = self.numbers()
         if any(n > batch for n in numbers) or (batch > 0 and batch - 1 not in numbers):
             raise self.separated(f"what is known is not what was known before batch {batch}")
@@ -161,17 +161,17 @@ class States:
         )
 
     def latest(self) -> State:
-        """What is known now."""
+        """The newest state."""
         numbers = self.numbers()
         return self.read(max(numbers)) if numbers else State()
 
     def read(self, batch: int) -> State:
         """The state after a batch."""
         name = f"{BATCHES}/{batch}.json"
-        found = read_state(self.storage, name, State)
-        if found is None:
+        state = read_state(self.storage, name, State)
+        if state is None:
             raise damaged(self.storage, name)
-        return found
+        return state
 
     def write(self, state: State) -> None:
         """Keep a state; then old ones, and the files that none names, may go."""

@@ -1,4 +1,4 @@
-"""A delete and its tombstone are two messages of one change: what becomes of one, of both."""
+"""A delete and its tombstone are two messages of one change: both are written, or neither."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Deleted(msgspec.Struct):
     verdict: str
     """What the job's row conditions say of it."""
     id: bytes | None = None
-    """What the delete is known by."""
+    """The identity of the delete."""
 
     def tombstone_id(self) -> bytes | None:
-        """What its tombstone is known by, so that a repeat of it is recognised.
+        """The identity of its tombstone, by which a repeat of it is recognised.
 
         >>> len(Deleted(b"k", Event("row", "delete"), "keep", b"id").tombstone_id())
         16
@@ -36,7 +36,7 @@ class Deleted(msgspec.Struct):
 
 
 class TombstonePairs:
-    """Finds the delete of each tombstone of a lane: the change before it, if it has the same key.
+    """Finds the delete of each tombstone of a partition: the change before it, with the same key.
 
     >>> pairs = TombstonePairs(None)
     >>> events = [Event("row", "delete"), Event("tombstone")]
@@ -61,7 +61,7 @@ class TombstonePairs:
 
         `rows` has the number of each event's message.
         """
-        found: dict[int, Deleted] = {}
+        deletes: dict[int, Deleted] = {}
         for n, event in enumerate(events):
             if event.kind == "row":
                 self.last = None
@@ -72,5 +72,5 @@ class TombstonePairs:
             elif event.kind == "tombstone":
                 last = self.last
                 if last is not None and keys[rows[n]].as_py() == last.key:
-                    found[n] = last
-        return found
+                    deletes[n] = last
+        return deletes
