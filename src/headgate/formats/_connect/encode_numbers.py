@@ -1,4 +1,4 @@
-"""Canonical text of numbers to the JSON values of Kafka Connect's types."""
+"""Numbers as canonical text to JSON values of Kafka Connect's types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.formats.encoding import Write, boolean, number, whole
 
 MOST_DIGITS = 2_000
 MOST_CHARACTERS = 1_000
-"""Jackson refuses longer numbers."""
+"""Jackson rejects longer numbers."""
 _DECIMAL = re.compile(r"(-?)(\d+)(?:\.(\d+))?", re.ASCII)
 INT32, INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
 RANGES = {"int16": range(-(2**15), 2**15), "int32": INT32, "int64": INT64}
@@ -29,11 +29,11 @@ INTEGERS = {
     "int": ("int32", "int64"),
     "bigint": ("int64", "int64"),
 }
-"""Connect's type of each integer, signed and unsigned."""
+"""Connect's types of the integers, signed and unsigned."""
 
 
 def integer(type_: MySqlType, options: ValueOptions, schemas: bool) -> Column:
-    """An integer; BIGINT UNSIGNED by its mode. A schema says how large it may be."""
+    """An integer; BIGINT UNSIGNED by its mode. With a schema, its range is checked."""
     if type_.base == "bigint" and type_.unsigned:
         if options.bigint_unsigned_handling_mode == "long":
             return plain("int64", wrapped)
@@ -43,21 +43,26 @@ def integer(type_: MySqlType, options: ValueOptions, schemas: bool) -> Column:
 
 
 def within(allowed: range) -> Write:
-    """A function from digits to a number of a declared size.
+    """A function from digits to a number within a declared range.
 
     >>> within(range(-128, 128))("-5")
     -5
     """
-    short = len(str(allowed[-1])) - 1  # so few digits are never too many
+    safe_digits = len(str(allowed[-1])) - 1  # numbers this short are always in range
 
     def write(text: str) -> Any:
         size = len(text)
-        if size <= short and text.isdigit() and text.isascii() and (size == 1 or text[0] != "0"):
+        if (
+            size <= safe_digits
+            and text.isdigit()
+            and text.isascii()
+            and (size == 1 or text[0] != "0")
+        ):
             return int(text)
-        found = whole(text)
-        if size > 20 or (found if found.__class__ is int else int(text)) not in allowed:
-            raise Lossy("misfit", found)
-        return found
+        value = whole(text)
+        if size > 20 or (value if value.__class__ is int else int(text)) not in allowed:
+            raise Lossy("misfit", value)
+        return value
 
     return write
 
@@ -68,32 +73,34 @@ def wrapped(text: str) -> Any:
     >>> wrapped("5")
     5
     """
-    found = whole(text)
+    value = whole(text)
     if len(text) > 20:
         raise Lossy("misfit", text)
-    if found.__class__ is not int and (beyond := int(text)) >= 2**63:
+    if value.__class__ is not int and (beyond := int(text)) >= 2**63:
         raise (
-            Lossy("misfit", found) if beyond >= 2**64 else Lossy("bigint-unsigned", beyond - 2**64)
+            Lossy("misfit", value) if beyond >= 2**64 else Lossy("bigint-unsigned", beyond - 2**64)
         )
-    if found.__class__ is not int and int(text) < -(2**63):
-        raise Lossy("misfit", found)
-    return found
+    if value.__class__ is not int and int(text) < -(2**63):
+        raise Lossy("misfit", value)
+    return value
 
 
-def decimal(precision: int | None, scale: int, untold: bool, options: ValueOptions) -> Column:
-    """A DECIMAL by its mode; `untold` says that nothing in the message tells its scale."""
+def decimal(
+    precision: int | None, scale: int, scale_unknown: bool, options: ValueOptions
+) -> Column:
+    """A DECIMAL by its mode; `scale_unknown` if nothing in the message declares its scale."""
     if options.decimal_handling_mode == "string":
         return TEXT if precision is None else plain("string", scaled(scale))
     if options.decimal_handling_mode == "double":
         return plain("double", as_double)
-    found = decimal_column(precision, scale, options)
-    if not untold or options.decimal_format == "numeric":
-        return found
-    return always_lossy(found, "decimal-scale")
+    column = decimal_column(precision, scale, options)
+    if not scale_unknown or options.decimal_format == "numeric":
+        return column
+    return always_lossy(column, "decimal-scale")
 
 
 def scaled(scale: int) -> Write:
-    """A function from decimal text to the text with as many digits as the column's scale.
+    """A function that pads decimal text to the column's scale.
 
     >>> scaled(2)("1.5"), scaled(2)("7"), scaled(2)("x")
     ('1.50', '7.00', 'x')
@@ -103,7 +110,7 @@ def scaled(scale: int) -> Write:
 
 
 def filled(digits: int) -> Write:
-    """A function that gives text so many digits after its point; more are kept, unless zero.
+    """A function that pads or trims the fraction to so many digits; it never cuts off nonzero ones.
 
     >>> filled(3)("13:37:03.5"), filled(0)("1.00"), filled(1)("0.25")
     ('13:37:03.500', '1', '0.25')
@@ -146,14 +153,14 @@ def decimal_bytes(scale: int) -> Write:
             raise Lossy("misfit", text)
         unscaled = int(digits)
         bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
-        held = unscaled.to_bytes(bits // 8 + 1, "big", signed=True)
-        return b2a_base64(held, newline=False).decode()
+        raw = unscaled.to_bytes(bits // 8 + 1, "big", signed=True)
+        return b2a_base64(raw, newline=False).decode()
 
     return write
 
 
 def big_number(scale: int) -> Write:
-    """A function from decimal text to a bare number, in the notation of Java's BigDecimal.
+    """A function from decimal text to a JSON number, in the notation of Java's BigDecimal.
 
     >>> bytes(big_number(8)("0.00000015")), bytes(big_number(2)("1.5"))
     (b'1.5E-7', b'1.50')
@@ -204,7 +211,7 @@ def java_double(value: float) -> str:
 
 
 def real(text: str) -> Any:
-    """A FLOAT or DOUBLE, digit for digit, where Java's Jackson reads so many characters.
+    """A FLOAT or DOUBLE, digit for digit, unless it is too long for Jackson.
 
     >>> bytes(real("1.10"))
     b'1.10'
@@ -215,7 +222,7 @@ def real(text: str) -> Any:
 
 
 def year(text: str) -> int:
-    """A YEAR; 0000 is the year 1900, as the connector writes it.
+    """A YEAR; 0000 becomes 1900, as in the connector.
 
     >>> year("2022")
     2022
@@ -228,7 +235,7 @@ def year(text: str) -> int:
 
 
 def own_year(text: str) -> int:
-    """A YEAR that came from a connector, which wrote 0000 as 1900 itself.
+    """A YEAR from the connector, which itself writes 0000 as 1900.
 
     >>> own_year("0000")
     1900
@@ -237,7 +244,7 @@ def own_year(text: str) -> int:
 
 
 def bit(length: int | None) -> Column:
-    """BIT(1) is a boolean; longer ones are bytes, the least significant first.
+    """BIT(1) as a boolean; longer ones as bytes, least significant first.
 
     >>> bit(16).write("13929"), bit(1).write("1")
     ('aTY=', True)
@@ -250,7 +257,7 @@ def bit(length: int | None) -> Column:
         if not (text.isascii() and text.isdigit() and len(text) <= 20) or (bits := int(text)) >> 64:
             raise Lossy("misfit", text)
         least = (bits.bit_length() + 7) // 8 or 1
-        held = bits.to_bytes(max(size or 0, least), "little")
-        return b2a_base64(held, newline=False).decode()
+        raw = bits.to_bytes(max(size or 0, least), "little")
+        return b2a_base64(raw, newline=False).decode()
 
     return named("bytes", f"{DATA}Bits", write, length=str(length or 64))

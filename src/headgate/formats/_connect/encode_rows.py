@@ -1,4 +1,4 @@
-"""Rows of one table as Debezium and OMS write them: a layout per type map, made once."""
+"""Rows as Debezium and OMS write them: one cached layout per map of column types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.core.mysql_types import parse_type
 from headgate.formats._connect.column import BOOLEAN, TEXT, Column, plain
 from headgate.formats._connect.encode_numbers import INT64, real
 from headgate.formats._connect.encode_values import column, fraction_digits, is_measured, nested
-from headgate.formats._connect.fit import Pair, lacking, settle
+from headgate.formats._connect.fit import Pair, missing_values, settle
 from headgate.formats._connect.options import ValueOptions
 from headgate.formats._oms import encode_values as oms_values
 from headgate.formats.encoding import (
@@ -29,51 +29,51 @@ from headgate.formats.encoding import (
 )
 
 MOST_FRACTION = 30
-"""As many digits as a DECIMAL can have after the point."""
+"""The largest scale of a DECIMAL."""
 LONG, DOUBLE = plain("int64"), plain("double")
 NOTHING: Mapping[str, str] = {}
 CONNECT_FORMATS = ("debezium", "debezium-smt")
 Row = dict[str, Any]
 DATES = ("date", "datetime", "timestamp")
-"""Types with values that are no date."""
+"""Types that can have zero dates."""
 
 
 class Layout:
-    """How the columns of a type map are written, and the schema blocks that were made of them."""
+    """How the columns of a type map are written, and the schema blocks made from them."""
 
     def __init__(self, columns: dict[str, Column], nullable: dict[str, bool]) -> None:
         self.columns, self.nullable = columns, nullable
         self.names = list(columns)
         self.writers: Writers = [(n, c.write) for n, c in columns.items() if c.write]
         self.nested = any(c.head["type"] in ("struct", "array") for c in columns.values())
-        """Whether a column has a value that its own text makes."""
+        """Whether a column is a struct or an array."""
         self.required = [name for name, null in nullable.items() if not null]
         self.blocks: dict[Any, Any] = {}
 
-    def block(self, told: Any, make: Callable[[], Any]) -> Any:
-        """What was made where the same was told, made once.
+    def block(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The schema block of a key, made once.
 
         >>> layout = Layout({}, {})
         >>> layout.block("t", lambda: b"1"), layout.block("t", lambda: b"2")
         (b'1', b'1')
         """
-        found = self.blocks.get(told)
-        if found is None:
+        block = self.blocks.get(key)
+        if block is None:
             if len(self.blocks) >= MOST_PLANS:
                 self.blocks.clear()
-            found = self.blocks[told] = make()
-        return found
+            block = self.blocks[key] = make()
+        return block
 
 
 Make = Callable[[ColumnType, "int | None", bool, bool], Column]
-"""From a column's type, its measured digits, whether the key has it, whether it is a boolean."""
+"""From a column's type, measured digits, whether it is in the key, and whether it is a boolean."""
 
 
 class Plan:
-    """A type map: its one layout, or one per number of digits where only values tell those.
+    """A map of column types: one layout, or one per number of digits if only the values show it.
 
-    A key with a date whose flags nobody tells has a layout of its own: it is NOT NULL. So have rows
-    that tell which TINYINT columns are booleans.
+    A key with a date of unknown nullability has its own layout, because it is NOT NULL. So have
+    rows that say which TINYINT columns are booleans.
     """
 
     def __init__(self, types: Types | None, make: Make, measured: list[str], own: bool) -> None:
@@ -90,22 +90,22 @@ class Plan:
     def layout(
         self, digits: tuple[int, ...], keyed: tuple[str, ...], booleans: str | None
     ) -> Layout:
-        """The layout for so many digits in measured columns, such dates in the key and booleans."""
-        found = self.layouts.get((digits, keyed, booleans))
-        if found is None:
-            true_false = self.tiny.intersection(name_list(booleans))
+        """The layout for these digits of measured columns, dates in the key and boolean columns."""
+        layout = self.layouts.get((digits, keyed, booleans))
+        if layout is None:
+            boolean_columns = self.tiny.intersection(name_list(booleans))
             if len(self.layouts) >= MOST_PLANS:
                 self.layouts.clear()
-            counted = dict(zip(self.measured, digits))
+            measured_digits = dict(zip(self.measured, digits))
             columns = {
-                n: self.make(t, counted.get(n), n in keyed, n in true_false)
+                n: self.make(t, measured_digits.get(n), n in keyed, n in boolean_columns)
                 for n, t in self.types.items()
             }
             nullable = {
                 n: bool(t.flags & NULLABLE) for n, t in self.types.items() if t.flags is not None
             }
-            found = self.layouts[digits, keyed, booleans] = Layout(columns, nullable)
-        return found
+            layout = self.layouts[digits, keyed, booleans] = Layout(columns, nullable)
+        return layout
 
     def of(self, event: Event) -> Layout:
         """The layout of an event."""
@@ -115,7 +115,7 @@ class Plan:
         booleans = event.extra.get("booleans") if self.tiny and event.extra else None
         if self.only is not None:
             return self.layout((), keyed, booleans) if keyed or booleans else self.only
-        found = []
+        per_column = []
         before, after = event.before, event.after
         for name in self.measured:
             text = after.get(name) if after is not None else None
@@ -124,25 +124,27 @@ class Plan:
                 old = before.get(name)
                 if old is not None and old != text:
                     digits = max(digits, fraction_digits(old))
-            found.append(digits if digits < MOST_FRACTION else MOST_FRACTION)
-        return self.layout(tuple(found), keyed, booleans)
+            per_column.append(digits if digits < MOST_FRACTION else MOST_FRACTION)
+        return self.layout(tuple(per_column), keyed, booleans)
 
 
 def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types | None], Plan]:
-    """What makes the plan of a type map; `own` says that Debezium or OMS wrote the events."""
+    """A function from a type map to its plan; `own` if Debezium or OMS wrote the events."""
 
-    def make_column(told: ColumnType, digits: int | None, keyed: bool, true_false: bool) -> Column:
-        return column(told, options, schemas, own, digits, keyed, true_false)
+    def make_column(
+        column_type: ColumnType, digits: int | None, keyed: bool, is_boolean: bool
+    ) -> Column:
+        return column(column_type, options, schemas, own, digits, keyed, is_boolean)
 
     def make(types: Types | None) -> Plan:
         parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
-        # Where lengths are told at all, a type without one has none: DATETIME is DATETIME(0).
-        # A DECIMAL always has one in MySQL: without it, it is another database's.
-        told = any(t.length is not None for t in parsed.values())
+        # If any type has a length, a type without one really has none: DATETIME is DATETIME(0).
+        # MySQL's DECIMAL always has one; without it, the column is from another database.
+        has_lengths = any(t.length is not None for t in parsed.values())
         measured = [
             n
             for n, t in parsed.items()
-            if is_measured(t, options) and (not told or t.family == "decimal")
+            if is_measured(t, options) and (not has_lengths or t.family == "decimal")
         ]
         return Plan(types, make_column, measured, own)
 
@@ -152,8 +154,10 @@ def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types 
 def oms_planner(own: bool) -> Callable[[Types | None], Plan]:
     """The same for OMS."""
 
-    def make_column(told: ColumnType, digits: int | None, keyed: bool, true_false: bool) -> Column:
-        return BOOLEAN if true_false else oms_column(told)
+    def make_column(
+        column_type: ColumnType, digits: int | None, keyed: bool, is_boolean: bool
+    ) -> Column:
+        return BOOLEAN if is_boolean else oms_column(column_type)
 
     return Plans(lambda types: Plan(types, make_column, [], own))
 
@@ -163,17 +167,17 @@ OMS_TYPES = {
     "bigint": "int64", "float": "float64", "double": "float64", "bit": "bytes", "binary": "bytes",
     "date": "int32", "time": "int64", "year": "int32",
 }  # fmt: skip
-"""The types of OMS's schema, by MySQL's type or its family; all others are `string`."""
+"""The types in OMS's schema, by MySQL type or family; all others are `string`."""
 
 
-def oms_column(told: ColumnType) -> Column:
-    """How OMS writes a column, and what its schema calls it.
+def oms_column(column_type: ColumnType) -> Column:
+    """How OMS writes a column, and its type in OMS's schema.
 
     >>> oms_column(ColumnType("varbinary(4)")).write("ag==")
     '6A'
     """
-    type_ = parse_type(told.mysql)
-    if (told.mysql or "").lower().startswith("bool"):
+    type_ = parse_type(column_type.mysql)
+    if (column_type.mysql or "").lower().startswith("bool"):
         return BOOLEAN
     wire = OMS_TYPES.get(type_.base) or OMS_TYPES.get(type_.family, "string")
     if type_.base == "bigint" and type_.unsigned:
@@ -191,7 +195,7 @@ def images_of(event: Event, layout: Layout, lost: list[str]) -> tuple[Row | None
 
 
 def put_unavailable(event: Event, *rows: Row | None) -> None:
-    """Write Debezium's placeholder again where a row lacks the value."""
+    """Restore Debezium's placeholder for values that a row lacks."""
     for name, placeholder in unavailable(event).items():
         for row in rows:
             if row is not None:
@@ -199,9 +203,11 @@ def put_unavailable(event: Event, *rows: Row | None) -> None:
 
 
 def unavailable(event: Event) -> Mapping[str, Any]:
-    """The placeholders of columns whose values are not known, where Debezium wrote the event."""
-    told = (event.extra or NOTHING).get("unavailable")
-    return _placeholders[told] if told and event.format in CONNECT_FORMATS else NOTHING
+    """The placeholders of unavailable values, by column, if Debezium wrote the event."""
+    placeholders = (event.extra or NOTHING).get("unavailable")
+    return (
+        _placeholders[placeholders] if placeholders and event.format in CONNECT_FORMATS else NOTHING
+    )
 
 
 def _read_placeholders(text: str) -> Mapping[str, Any]:
@@ -216,7 +222,7 @@ _placeholders = Memo(_read_placeholders)
 
 
 def written_images(event: Event, layout: Layout, lost: list[str]) -> tuple[Row | None, Row | None]:
-    """The same without Debezium's placeholders, for values that are there."""
+    """The row before and after as JSON values, without Debezium's placeholders."""
     before, after = event.before, event.after
     writers = writers_of(event, layout)
     if before is None:
@@ -229,7 +235,7 @@ def written_images(event: Event, layout: Layout, lost: list[str]) -> tuple[Row |
         return written(before, writers, lost), new
     old: Row = before.copy()
     rest: list[tuple[str, Write]] = []
-    for name, write in writers:  # most of an update's columns have not changed
+    for name, write in writers:  # most columns of an update are unchanged
         text = old.get(name)
         if text is not None:
             if text == after.get(name):
@@ -240,7 +246,7 @@ def written_images(event: Event, layout: Layout, lost: list[str]) -> tuple[Row |
 
 
 def writers_of(event: Event, layout: Layout) -> Writers:
-    """The writers of an event: those of its types, then those of columns that came bare."""
+    """The writers of an event: by type, then by JSON type for columns without a type."""
     extra = event.extra
     if extra is None or HINTS.isdisjoint(extra):
         return layout.writers
@@ -248,44 +254,44 @@ def writers_of(event: Event, layout: Layout) -> Writers:
     return [*layout.writers, *((n, w) for n, w in more if n not in layout.columns)]
 
 
-def _make_hinted(told: tuple[str | None, str | None, str | None]) -> Writers:
-    """Writers for the columns that came bare, by the names of numbers, booleans and objects."""
-    numbers, booleans, objects = map(name_list, told)
-    found: list[tuple[str, Write]] = [(name, real) for name in numbers]
-    found += [(name, boolean) for name in booleans]
-    return found + [(name, nested) for name in objects]
+def _make_hinted(hints: tuple[str | None, str | None, str | None]) -> Writers:
+    """Writers for columns without a type, from the names of numbers, booleans and objects."""
+    numbers, booleans, objects = map(name_list, hints)
+    writers: list[tuple[str, Write]] = [(name, real) for name in numbers]
+    writers += [(name, boolean) for name in booleans]
+    return writers + [(name, nested) for name in objects]
 
 
 _hinted: Memo[tuple[str | None, str | None, str | None], Writers] = Memo(_make_hinted)
 
 
 def columns_of(event: Event, layout: Layout, lost: list[str]) -> Mapping[str, Column]:
-    """All columns of an event; those whose types nobody tells by what their values look like.
+    """All columns of an event; types that are not declared are guessed from the values.
 
-    A Connect schema has an order of its own. Other types are put in the order of the row, because
-    TiCDC tells them in another one each time.
+    A Connect schema keeps its order. Other types follow the order of the row, because TiCDC sends
+    them in a different order each time.
     """
     images = [image for image in (event.after, event.before) if image]
     known = layout.columns
     if all(list(image) == layout.names for image in images):
         return known
-    found = {n: known.get(n, TEXT) for image in images for n in image}
-    found |= {n: known.get(n, TEXT) for n in unavailable(event)}
-    if found.keys() <= known.keys():
-        return known if event.format in CONNECT_FORMATS else found
+    columns = {n: known.get(n, TEXT) for image in images for n in image}
+    columns |= {n: known.get(n, TEXT) for n in unavailable(event)}
+    if columns.keys() <= known.keys():
+        return known if event.format in CONNECT_FORMATS else columns
     lost.append("types-guessed")
     extra = event.extra or NOTHING
     guessed = [(n, number_column(n, images)) for n in name_list(extra.get("numbers"))]
     guessed += [(n, BOOLEAN) for n in name_list(extra.get("booleans"))]
-    return found | {n: c for n, c in guessed if n in found and n not in known}
+    return columns | {n: c for n, c in guessed if n in columns and n not in known}
 
 
 Declared = tuple[Mapping[str, Column], Mapping[str, bool]]
-"""The columns of a message, and whether each may be null, where that is told."""
+"""The columns of a message, and whether they may be null, as far as that is declared."""
 
 
 def declared(event: Event, layout: Layout, rows: tuple[Pair, ...], lost: list[str]) -> Declared:
-    """What a message's schema says of its columns, so that all of its values agree with it."""
+    """The columns for a message's schema, adjusted so that all values match them."""
     columns = columns_of(event, layout, lost)
     if layout.nested or (lost and "misfit" in lost) or (event.extra and is_loose(event.extra)):
         agreed = settle(columns, rows)
@@ -293,34 +299,34 @@ def declared(event: Event, layout: Layout, rows: tuple[Pair, ...], lost: list[st
             known = layout.columns.keys() - unavailable(event).keys()
             lost += ["misfit"] * any(agreed[name] is not columns[name] for name in known)
         columns = agreed
-    missing = lacking(event.key, rows) if event.key else ()
+    missing = missing_values(event.key, rows) if event.key else ()
     if layout.required:
-        missing += lacking(layout.required, rows)
+        missing += missing_values(layout.required, rows)
     if not missing:
         return columns, layout.nullable
     return columns, {**layout.nullable, **dict.fromkeys(missing, True)}
 
 
 def is_loose(extra: Mapping[str, str]) -> bool:
-    """Whether a row has values that no type has made."""
+    """Whether a row has values that were not written by their column type."""
     return "nested" in extra or "unavailable" in extra
 
 
 def declared_key(declared: Declared) -> tuple[Any, ...]:
-    """By what a schema block is known that was made of such columns."""
+    """The cache key of a schema block with these columns."""
     columns, nullable = declared
     named = tuple((n, c.head["type"], c.tail.get("name")) for n, c in columns.items())
     return named, tuple(nullable.items())
 
 
 def number_column(name: str, images: list[Image]) -> Column:
-    """What a column of bare numbers looks like: whole ones of 64 bits, or doubles."""
+    """The guessed column for numbers without a type: int64 or double."""
     values = [value for image in images if (value := image.get(name)) is not None]
     return LONG if all(map(is_long, values)) else DOUBLE
 
 
 def is_long(text: str) -> bool:
-    """Whether text is a whole number of 64 bits.
+    """Whether text is a 64-bit integer.
 
     >>> is_long("-5"), is_long("1.0")
     (True, False)

@@ -1,4 +1,4 @@
-"""Canonical text of dates and times to the JSON values of Kafka Connect's types."""
+"""Dates and times as canonical text to JSON values of Kafka Connect's types."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from headgate.formats.encoding import Write
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
-"""After so many years the calendar repeats."""
+"""The Gregorian calendar repeats after 400 years."""
 _DATE = re.compile(r"(-?\d{4,7})-(\d\d)-(\d\d)", re.ASCII)
 _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)", re.ASCII)
 is_usual = re.compile(r"\d{4}-\d\d-\d\d (?!24)\d\d:\d\d:\d\d(?:\.\d+)?", re.ASCII).fullmatch
-"""What Python's reader of times may be given: 2024-W10-1 is a day to it, 24:00 the next one's."""
+"""Text that is safe for Python's parser, which also accepts 2024-W10-1 and 24:00."""
 DAY_MILLIS = range(24 * 60 * 60 * 1000 + 1)
-"""What Connect's Time may be: it has no negative times, and none beyond a day."""
+"""The range of Connect's Time: neither negative nor over a day."""
 
 
 def temporal(
-    type_: MySqlType, digits: int, untold: bool, required: bool, options: ValueOptions
+    type_: MySqlType, digits: int, precision_unknown: bool, required: bool, options: ValueOptions
 ) -> Column:
     """A DATE, TIME, DATETIME or TIMESTAMP by the time precision mode.
 
-    `untold` says that nothing in the message tells a DATETIME's number of digits.
+    `precision_unknown` if nothing in the message declares a DATETIME's fractional digits.
     """
     base, mode = type_.family, options.time_precision_mode
     zero = 0 if required else None
@@ -63,15 +63,15 @@ def temporal(
         return named("int64", f"{TIME}NanoTimestamp", counted_datetime(NANOS, zero))
     if mode == "microseconds":
         return named("int64", f"{TIME}MicroTimestamp", counted_datetime(MICROS, zero))
-    found = named("int64", f"{TIME}Timestamp", counted_datetime(MILLIS, zero))
+    column = named("int64", f"{TIME}Timestamp", counted_datetime(MILLIS, zero))
     if digits > 3:
-        found = named("int64", f"{TIME}MicroTimestamp", counted_datetime(MICROS, zero))
-    return always_lossy(found, "datetime-precision") if untold else found
+        column = named("int64", f"{TIME}MicroTimestamp", counted_datetime(MICROS, zero))
+    return always_lossy(column, "datetime-precision") if precision_unknown else column
 
 
 @lru_cache(maxsize=65536)
 def day_number(text: str) -> int | None:
-    """Days since the epoch; None for what is no day of the calendar.
+    """Days since the epoch; None if the calendar has no such day.
 
     >>> day_number("2022-11-15"), day_number("0000-01-01"), day_number("2022-02-30")
     (19311, -719528, None)
@@ -89,7 +89,7 @@ def day_number(text: str) -> int | None:
 
 
 def since_epoch(text: str) -> tuple[int, str] | None:
-    """Seconds since the epoch and the digits of the fraction; None for what is no such time.
+    """Seconds since the epoch and the digits of the fraction; None for an invalid time.
 
     >>> since_epoch("2022-11-15 05:12:11.120"), since_epoch("0000-00-00 00:00:00")
     ((1668489131, '120'), None)
@@ -108,31 +108,31 @@ def since_epoch(text: str) -> tuple[int, str] | None:
     return day_ * 86400 + hours * 3600 + minutes * 60 + seconds, fraction
 
 
-def no_time(text: str, zero: Any) -> Lossy:
-    """The loss of a date that no calendar has, or of text that is no date at all."""
-    digits = text.translate(_NO_POINTS)
+def invalid_time(text: str, zero: Any) -> Lossy:
+    """The loss for an invalid or zero date, or for text that is not a date."""
+    digits = text.translate(_NO_PUNCTUATION)
     if digits.isascii() and digits.isdigit():
         return Lossy("zero-dates", zero)
     return Lossy("misfit", text)
 
 
-_NO_POINTS = str.maketrans("", "", "-: .")
+_NO_PUNCTUATION = str.maketrans("", "", "-: .")
 
 
 def days(zero: int | None) -> Write:
-    """A function from DATE text to days since the epoch; `zero` stands for no date.
+    """A function from DATE text to days since the epoch; zero dates become `zero`.
 
     >>> days(None)("2022-11-15")
     19311
     """
 
     def write(text: str) -> int:
-        found = day_number(text)
-        if found is None:
-            raise no_time(text, zero)
-        if found not in INT32:
+        day = day_number(text)
+        if day is None:
+            raise invalid_time(text, zero)
+        if day not in INT32:
             raise Lossy("misfit", text)
-        return found
+        return day
 
     return write
 
@@ -147,18 +147,18 @@ def counted_datetime(units: int, zero: int | None) -> Write:
     fromisoformat = datetime.fromisoformat
 
     def write(text: str) -> int:
-        if len(text) == 19 and is_usual(text):  # made short
+        if len(text) == 19 and is_usual(text):  # fast path
             try:
                 since = fromisoformat(text) - EPOCH
                 count = (since.days * 86400 + since.seconds) * units
                 if count in INT64:
                     return count
             except ValueError:
-                pass  # the years that Python does not have, and what is no time
-        found = since_epoch(text)
-        if found is None:
-            raise no_time(text, zero)
-        seconds, fraction = found
+                pass  # a year that Python does not support, or an invalid time
+        parsed = since_epoch(text)
+        if parsed is None:
+            raise invalid_time(text, zero)
+        seconds, fraction = parsed
         count = seconds * units + int(fraction[:width].ljust(width, "0"))
         if count not in INT64:
             raise Lossy("misfit", text)
@@ -170,7 +170,7 @@ def counted_datetime(units: int, zero: int | None) -> Write:
 
 
 def counted_time(units: int, allowed: range = INT64) -> Write:
-    """A function from TIME text to a count since midnight; those that are not allowed stay text.
+    """A function from TIME text to a count since midnight; values out of range stay text.
 
     >>> counted_time(MICROS)("-838:59:59"), counted_time(MICROS)("10:01:00.5")
     (-3020399000000, 36060500000)
@@ -209,7 +209,7 @@ def iso_date(zero: str | None) -> Write:
 
     def write(text: str) -> str:
         if day_number(text) is None:
-            raise no_time(text, zero)
+            raise invalid_time(text, zero)
         return f"{text}Z"
 
     return write
@@ -227,7 +227,7 @@ def iso_time(text: str) -> str:
 
 
 def iso_datetime(zero: str | None, digits: int | None = None) -> Write:
-    """A function from DATETIME text to ISO text in UTC, with so many digits, or its own.
+    """A function from DATETIME text to ISO text in UTC; None keeps the fraction's digits.
 
     >>> iso_datetime(None)("2018-06-20 13:37:03.50"), iso_datetime(None, 3)("2018-06-20 13:37:03.5")
     ('2018-06-20T13:37:03.50Z', '2018-06-20T13:37:03.500Z')
@@ -237,14 +237,14 @@ def iso_datetime(zero: str | None, digits: int | None = None) -> Write:
     fill = str if digits is None else filled(digits)
 
     def write(text: str) -> str:
-        if is_usual(text):  # made short
+        if is_usual(text):  # fast path
             try:
                 fromisoformat(text)
                 return f"{text[:10]}T{fill(text[11:])}Z"
             except ValueError:
                 pass
         if since_epoch(text) is None:
-            raise no_time(text, zero)
+            raise invalid_time(text, zero)
         return f"{fill(text.replace(' ', 'T', 1))}Z"
 
     return write

@@ -1,4 +1,4 @@
-"""How Debezium writes a column: its Kafka Connect schema, and canonical text to JSON values."""
+"""How Debezium writes a column: its Kafka Connect schema and its values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMES = ("time", "datetime", "timestamp")
 
 
 def is_measured(type_: MySqlType, options: ValueOptions) -> bool:
-    """Whether the number of digits after the point decides, and the type does not tell it.
+    """Whether the column depends on fractional digits that its type does not declare.
 
     >>> is_measured(parse_type("decimal"), ValueOptions())
     True
@@ -54,31 +54,33 @@ def fraction_digits(text: str) -> int:
 
 
 def column(
-    told: ColumnType,
+    column_type: ColumnType,
     options: ValueOptions,
     schemas: bool,
     own: bool,
     digits: int | None = None,
     keyed: bool = False,
-    true_false: bool = False,
+    is_boolean: bool = False,
 ) -> Column:
     """How a column of a known type is written.
 
-    `own` says that Debezium wrote the event, `true_false` that it called the column a boolean;
-    `digits` is measured where the type does not tell it; `keyed` says that the key has the column,
-    so that it is NOT NULL without saying so.
+    `own`: Debezium wrote the event. `is_boolean`: Debezium declared the column as a boolean.
+    `digits`: the fractional digits, measured if the type does not declare them. `keyed`: the column
+    is in the key and therefore NOT NULL.
 
     >>> column(ColumnType("decimal(10,2)"), ValueOptions(), True, False).write("7.90")
     'AxY='
     """
-    type_ = parse_type(told.mysql)
-    required = keyed or (told.flags is not None and not told.flags & NULLABLE)
+    type_ = parse_type(column_type.mysql)
+    required = keyed or (column_type.flags is not None and not column_type.flags & NULLABLE)
     known = digits if type_.length is None else type_.length
-    found = BOOLEAN if true_false else _column(type_, options, schemas, own, known, required)
+    by_type = BOOLEAN if is_boolean else _column(type_, options, schemas, own, known, required)
     if not options.column_propagate_source_type:
-        return found
-    parameters = found.tail.get("parameters", {}) | source_parameters(told.mysql or "", known)
-    return found._replace(tail={**found.tail, "parameters": parameters})
+        return by_type
+    parameters = by_type.tail.get("parameters", {}) | source_parameters(
+        column_type.mysql or "", known
+    )
+    return by_type._replace(tail={**by_type.tail, "parameters": parameters})
 
 
 def _column(
@@ -96,14 +98,14 @@ def _column(
         scale = type_.scale or 0
         if type_.length is None:
             scale = digits or 0
-        untold = type_.length is None and not schemas
-        return decimal(type_.length, scale, untold, options)
+        scale_unknown = type_.length is None and not schemas
+        return decimal(type_.length, scale, scale_unknown, options)
     if family == "float":
         single = type_.scale is None and (type_.length or 0) <= 24
         return plain("float" if single else "double", real)
     if family in ("date", *TIMES):
-        untold = type_.length is None and digits is not None and not schemas
-        return temporal(type_, digits or 0, untold, required, options)
+        precision_unknown = type_.length is None and digits is not None and not schemas
+        return temporal(type_, digits or 0, precision_unknown, required, options)
     if family == "bit":
         return bit(type_.length)
     if family == "binary":
@@ -124,7 +126,7 @@ def _column(
 
 
 def source_parameters(mysql: str, digits: int | None) -> dict[str, str]:
-    """What `column.propagate.source.type` says of a type.
+    """The schema parameters that `column.propagate.source.type` adds for a type.
 
     >>> source_parameters("decimal(12,2) unsigned", 12)
     {'__debezium.source.column.type': 'DECIMAL UNSIGNED', ...length': '12', ...scale': '2'}
@@ -134,19 +136,19 @@ def source_parameters(mysql: str, digits: int | None) -> dict[str, str]:
     words = f"{head} {rest.rpartition(')')[2]}".split()
     name = type_.base if type_.family in ("enum", "set") else " ".join(words)
     prefix = "__debezium.source.column."
-    found = {f"{prefix}type": name.upper()}
+    parameters = {f"{prefix}type": name.upper()}
     length = type_.length
     if length is None and type_.family in TIMES:
         length = digits or None
     if length is not None:
-        found[f"{prefix}length"] = str(length)
+        parameters[f"{prefix}length"] = str(length)
     if type_.scale is not None:
-        found[f"{prefix}scale"] = str(type_.scale)
-    return found
+        parameters[f"{prefix}scale"] = str(type_.scale)
+    return parameters
 
 
 def binary(type_: MySqlType, options: ValueOptions) -> Column:
-    """Binary by its mode; BINARY(n) has n bytes."""
+    """Binary by its mode; BINARY(n) is padded to n bytes."""
     mode = options.binary_handling_mode
     width = type_.length if type_.base == "binary" else None
     wire = "bytes" if mode == "bytes" else "string"
@@ -161,15 +163,15 @@ def binary(type_: MySqlType, options: ValueOptions) -> Column:
 
 
 def standard(text: str) -> str:
-    """Canonical binary text, which is what Debezium writes."""
+    """Canonical binary text, validated; Debezium writes the same."""
     raw_bytes(text)
     return text
 
 
 BINARY_FORMS: dict[str, Callable[[bytes], str]] = {
-    "bytes": lambda held: b64encode(held).decode(),
-    "base64": lambda held: b64encode(held).decode(),
-    "base64-url-safe": lambda held: b64encode(held, b"-_").decode(),
+    "bytes": lambda raw: b64encode(raw).decode(),
+    "base64": lambda raw: b64encode(raw).decode(),
+    "base64-url-safe": lambda raw: b64encode(raw, b"-_").decode(),
     "hex": bytes.hex,
 }
 
@@ -185,35 +187,35 @@ def geometry(text: str) -> Any:
     """
     if text[:1] == "{":
         return nested(text)
-    held = raw_bytes(text)
-    if len(held) < 9:
+    raw = raw_bytes(text)
+    if len(raw) < 9:
         raise Lossy("misfit", text)
-    srid = int.from_bytes(held[:4], "little")
-    return {"wkb": b64encode(held[4:]).decode(), "srid": srid or None}
+    srid = int.from_bytes(raw[:4], "little")
+    return {"wkb": b64encode(raw[4:]).decode(), "srid": srid or None}
 
 
 def point(text: str) -> Any:
-    """A POINT, which has its coordinates besides."""
-    found = geometry(text)
-    if found.__class__ is not dict:
-        return found
-    held = raw_bytes(text)[4:]
-    if len(held) != 21:
+    """A POINT: a geometry with its coordinates."""
+    struct = geometry(text)
+    if struct.__class__ is not dict:
+        return struct
+    wkb = raw_bytes(text)[4:]
+    if len(wkb) != 21:
         raise Lossy("misfit", text)
-    x, y = unpack_from("<dd" if held[0] == 1 else ">dd", held, 5)
-    return {"x": Raw(java_double(x).encode()), "y": Raw(java_double(y).encode()), **found}
+    x, y = unpack_from("<dd" if wkb[0] == 1 else ">dd", wkb, 5)
+    return {"x": Raw(java_double(x).encode()), "y": Raw(java_double(y).encode()), **struct}
 
 
 def nested(text: str) -> Raw:
-    """An object or array, its text kept.
+    """An object or array, with its text unchanged.
 
     >>> bytes(nested("[0.10]"))
     b'[0.10]'
     """
-    found = json_value(text)
-    if found is None or text[:1] not in ("{", "["):
+    value = json_value(text)
+    if value is None or text[:1] not in ("{", "["):
         raise Lossy("misfit", text)
-    return found
+    return value
 
 
 WKB = [

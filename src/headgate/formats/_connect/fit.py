@@ -1,8 +1,8 @@
-"""Schema block and values of a message agree, so that Kafka's JSON converter reads what is meant.
+"""Makes a message's schema block match its values, so that Kafka's JSON converter reads them.
 
-The converter refuses null in a required field, and text where a struct is declared; text under a
-number it takes for 0 without a word. So a column with a value that its type cannot have is declared
-as text in that message, and one without a value as optional.
+The converter rejects null in a required field and text in a struct field, and silently reads text
+in a number field as 0. Therefore a column with a value that does not match its type is declared as
+text in that message, and a column without a value as optional.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Pair = tuple["dict[str, Any] | None", "Image | None"]
 
 
 def fits(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a JSON value is of its declared type.
+    """Whether a JSON value matches its declared type.
 
     >>> fits({"type": "int16"}, 40_000), fits({"type": "string"}, "x"), fits({"type": "bytes"}, "?")
     (False, True, False)
@@ -38,7 +38,7 @@ def fits(schema: Mapping[str, Any], value: Any) -> bool:
     if isinstance(value, Raw):
         try:
             value = decode(value)
-        except MsgspecError:  # more digits than any type has
+        except MsgspecError:  # more digits than any type allows
             return False
     return CHECKS[schema["type"]](schema, value)
 
@@ -74,7 +74,7 @@ def _struct(schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def _array(schema: Mapping[str, Any], value: Any) -> bool:
-    return isinstance(value, list) and all(fits(schema["items"], each) for each in value)
+    return isinstance(value, list) and all(fits(schema["items"], item) for item in value)
 
 
 CHECKS: dict[str, Callable[[Mapping[str, Any], Any], bool]] = {
@@ -89,29 +89,29 @@ CHECKS: dict[str, Callable[[Mapping[str, Any], Any], bool]] = {
 
 
 def settle(columns: Mapping[str, Column], rows: Iterable[Pair]) -> Mapping[str, Column]:
-    """The columns of a message, those declared as text of which a row has a value of another type.
+    """The columns of a message, declared as text where a value does not match the column type.
 
-    Both rows of an update have the canonical text then: the message has one schema for both.
+    Both rows of an update then have canonical text, because they share one schema.
 
     >>> row = {"id": "x"}
     >>> settle({"id": Column(None, {"type": "int32"})}, [(row, {"id": "x"})])["id"].head
     {'type': 'string'}
     """
-    there = [(row, image or {}) for row, image in rows if row is not None]
-    odd = {
+    present = [(row, image or {}) for row, image in rows if row is not None]
+    mismatched = {
         name: TEXT
         for name, column in columns.items()
         if not all(
             fits({**column.head, **column.tail}, row[name])
-            for row, _ in there
+            for row, _ in present
             if row.get(name) is not None
         )
     }
-    for row, image in there if odd else ():
-        for name in odd.keys() & row.keys():
+    for row, image in present if mismatched else ():
+        for name in mismatched.keys() & row.keys():
             if row[name] is not None:
                 row[name] = image[name] if name in image else as_text(row[name])
-    return {**columns, **odd} if odd else columns
+    return {**columns, **mismatched} if mismatched else columns
 
 
 def as_text(value: Any) -> str:
@@ -119,16 +119,16 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value).decode()
 
 
-def lacking(required: Iterable[str], rows: Iterable[Pair]) -> tuple[str, ...]:
-    """The required columns of which a row has no value.
+def missing_values(required: Iterable[str], rows: Iterable[Pair]) -> tuple[str, ...]:
+    """The required columns for which a row has no value.
 
-    >>> lacking(["id", "at"], [(None, None), ({"id": 1, "at": None}, {})])
+    >>> missing_values(["id", "at"], [(None, None), ({"id": 1, "at": None}, {})])
     ('at',)
     """
-    found: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     for row, _ in rows:
         if row is not None:
             for name in required:
-                if row.get(name) is None and name not in found:
-                    found += (name,)
-    return found
+                if row.get(name) is None and name not in missing:
+                    missing += (name,)
+    return missing

@@ -1,4 +1,4 @@
-"""Kafka Connect's schema blocks as Debezium and OMS write them, ready as the start of a message."""
+"""Kafka Connect's schema blocks of Debezium and OMS, encoded as the start of a message."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def struct(
     field: str | None = None,
 ) -> dict[str, Any]:
     """A struct, on its own or as a field of another."""
-    found: dict[str, Any] = {"type": "struct", "fields": list(fields), "optional": optional}
+    schema: dict[str, Any] = {"type": "struct", "fields": list(fields), "optional": optional}
     if name is not None:
-        found["name"] = name
+        schema["name"] = name
     if version is not None:
-        found["version"] = version
+        schema["version"] = version
     if field is not None:
-        found["field"] = field
-    return found
+        schema["field"] = field
+    return schema
 
 
 def array(items: dict[str, Any], field: str, optional: bool = False) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def array(items: dict[str, Any], field: str, optional: bool = False) -> dict[str
 
 
 def opened(schema: dict[str, Any]) -> bytes:
-    """The start of a message with this schema; the payload and a brace close it.
+    """The start of a message with this schema; the payload and a closing brace follow.
 
     >>> opened({"type": "int32"})
     b'{"schema":{"type":"int32"},"payload":'
@@ -59,11 +59,11 @@ def opened(schema: dict[str, Any]) -> bytes:
 
 
 SNAPSHOT = "snapshot"
-"""Stands for the type of `source.snapshot`, which has more than a name."""
+"""Marks the type of `source.snapshot`, which is an enumeration."""
 
 
 def metadata(name: str, type_: str) -> dict[str, Any]:
-    """A field that the transform adds: a member's schema without its default, optional.
+    """A field that the transform adds: optional, and without the member's default.
 
     >>> metadata("__op", "string")
     {'type': 'string', 'optional': True, 'field': '__op'}
@@ -81,17 +81,19 @@ def metadata(name: str, type_: str) -> dict[str, Any]:
 
 
 def source(connector: str, placed: bool, in_schema: bool = False) -> dict[str, Any]:
-    """The schema of `source`; `placed` says that the place in the binlog is known, `in_schema`
-    that the table is in a schema."""
-    words = metadata(SNAPSHOT, SNAPSHOT)
-    words |= {"default": "false", "field": words.pop("field")}  # the name stays the last
+    """The schema of `source`.
+
+    `placed`: the position in the binlog is known. `in_schema`: the table is in a schema.
+    """
+    snapshot = metadata(SNAPSHOT, SNAPSHOT)
+    snapshot |= {"default": "false", "field": snapshot.pop("field")}  # `field` stays last
     unknown = not placed
     fields = [
         field("version", "string"),
         field("connector", "string"),
         field("name", "string"),
         field("ts_ms", "int64"),
-        words,
+        snapshot,
         field("db", "string"),
         field("sequence", "string", True),
         field("ts_us", "int64", True),
@@ -133,11 +135,11 @@ def dotted(*names: str | None) -> str:
 
 
 def columns(
-    found: Mapping[str, Column], required: Iterable[str], nullable: Mapping[str, bool]
+    row_columns: Mapping[str, Column], required: Iterable[str], nullable: Mapping[str, bool]
 ) -> list[dict[str, Any]]:
-    """The fields of a table's columns; what nobody calls NOT NULL may be null."""
-    firm = set(required)
-    return [c.field(n, nullable.get(n, n not in firm)) for n, c in found.items()]
+    """The fields of a table's columns; they are nullable unless declared NOT NULL."""
+    not_null = set(required)
+    return [c.field(n, nullable.get(n, n not in not_null)) for n, c in row_columns.items()]
 
 
 def envelope(
@@ -153,15 +155,20 @@ def envelope(
     ]
     times = [field(f"ts_{unit}", "int64", True) for unit in ("ms", "us", "ns")]
     origin = source(connector, placed, in_schema)
-    own = [*images, origin, TRANSACTION, field("op", "string"), *times]
-    return opened(struct(own, dotted(*names, "Envelope"), 2))
+    members = [*images, origin, TRANSACTION, field("op", "string"), *times]
+    return opened(struct(members, dotted(*names, "Envelope"), 2))
 
 
 @lru_cache(maxsize=64)
 def watermark(name: str) -> bytes:
     """The start of TiCDC's watermark."""
-    own = [source(TICDC, True), TRANSACTION, field("op", "string"), field("ts_ms", "int64", True)]
-    return opened(struct(own, dotted(name, "Envelope")))
+    members = [
+        source(TICDC, True),
+        TRANSACTION,
+        field("op", "string"),
+        field("ts_ms", "int64", True),
+    ]
+    return opened(struct(members, dotted(name, "Envelope")))
 
 
 def key(fields: list[dict[str, Any]], names: tuple[str | None, ...]) -> bytes:
@@ -172,7 +179,7 @@ def key(fields: list[dict[str, Any]], names: tuple[str | None, ...]) -> bytes:
 def flat(
     fields: list[dict[str, Any]], names: tuple[str | None, ...], optional: bool = False
 ) -> bytes:
-    """The start of a row without its envelope; `optional` where it may be null."""
+    """The start of a row without its envelope; `optional` if it may be null."""
     return opened(struct(fields, dotted(*names, "Value"), None, optional))
 
 
@@ -282,7 +289,7 @@ OMS_LONGS = ("ts_ms", "server_id")
 
 
 def oms_field(name: str, type_: str, **more: Any) -> dict[str, Any]:
-    """A field as OMS writes it: no names, never optional.
+    """A field as OMS writes it: never optional, and without a semantic name.
 
     >>> oms_field("op", "string")
     {'field': 'op', 'optional': False, 'type': 'string'}
@@ -291,14 +298,14 @@ def oms_field(name: str, type_: str, **more: Any) -> dict[str, Any]:
 
 
 def oms_envelope(types: Mapping[str, str]) -> bytes:
-    """The start of OMS's message, from its columns' Connect types."""
+    """The start of an OMS message, from the Connect types of its columns."""
     fields = [oms_field(name, type_) for name, type_ in types.items()]
-    told = [oms_field(n, "int64" if n in OMS_LONGS else "string") for n in OMS_SOURCE]
-    own = [
+    source_fields = [oms_field(n, "int64" if n in OMS_LONGS else "string") for n in OMS_SOURCE]
+    members = [
         oms_field("before", "struct", fields=fields),
         oms_field("after", "struct", fields=fields),
-        oms_field("source", "struct", fields=told),
+        oms_field("source", "struct", fields=source_fields),
         oms_field("op", "string"),
         oms_field("ts_ms", "int64"),
     ]
-    return opened({"optional": False, "type": "STRUCT", "fields": own})
+    return opened({"optional": False, "type": "STRUCT", "fields": members})
