@@ -21,6 +21,7 @@ from headgate.sinks import SINKS
 from headgate.sinks.base import MessageSink, TableSink
 from headgate.sinks.console import ConsoleSink
 from headgate.sources import SOURCES
+from headgate.sources.base import Source
 
 SOURCE = Path(connectors.__file__).parents[1]
 REGISTRIES: list[Registry[Any]] = [SOURCES, SINKS]
@@ -30,6 +31,12 @@ class Tables(TableSink):
     name = "tables"
     summary = "a sink of tables"
     promise = "exactly-once"
+
+
+class Events(Source):
+    name = "events"
+    summary = "a source of events"
+    gives = "events"
 
 
 def test_every_registered_class_loads_and_says_what_it_is() -> None:
@@ -58,6 +65,7 @@ def test_packages_register_connectors_by_entry_points(monkeypatch: pytest.Monkey
         EntryPoint("loud", "headgate.sinks.console:ConsoleSink", "headgate.sinks"),
         EntryPoint("kafka", "headgate.sinks.console:ConsoleSink", "headgate.sinks"),
         EntryPoint("tables", f"{__name__}:Tables", "headgate.sinks"),
+        EntryPoint("events", f"{__name__}:Events", "headgate.sources"),
     ]
     monkeypatch.setattr(
         connectors, "entry_points", lambda group: [p for p in plugins if p.group == group]
@@ -67,6 +75,8 @@ def test_packages_register_connectors_by_entry_points(monkeypatch: pytest.Monkey
     assert "kafka" == parse_sink("kafka://h/t?protocol=maxwell").connector.name  # not replaced
     with pytest.raises(UsageError, match="tables is a table sink"):
         parse_sink("tables:")
+    with pytest.raises(UsageError, match="events gives events"):
+        parse_source("events:")
     with pytest.raises(UsageError, match="did you mean 'loud'"):
         parse_sink("luod:?protocol=maxwell")
     with pytest.raises(UsageError, match="unknown scheme of a source"):

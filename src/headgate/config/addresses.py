@@ -135,8 +135,8 @@ def _query(query: str, fill: Callable[[str], str]) -> dict[str, str]:
         raw, equals, value = pair.partition("=")
         name = _decoded(raw)
         if not equals:
-            told = shown(name) if _NAME.fullmatch(name) else "a parameter"
-            raise UsageError(f"{told} has no value; write name=value, {_IN_URI}")
+            which = shown(name) if _NAME.fullmatch(name) else "a parameter"
+            raise UsageError(f"{which} has no value; write name=value, {_IN_URI}")
         name = _canonical(name)
         if name in params:
             raise UsageError(f"the parameter {shown(name)} is given twice; set it once")
@@ -182,8 +182,8 @@ def _with_hosts(
             raise UsageError(f"USER:PASSWORD must come before @; {_IN_URI}")
     # What looks like a host may be a password whose / or @ was not encoded: it is not shown.
     secretive = "@" in before or any("@" in value for value in params.values())
-    found = tuple(_hosts(fill(_decoded(hosts)), port, secretive))
-    return Address(scheme, found, login, fill(_decoded(path.rstrip("/"))), params)
+    each_host = tuple(_hosts(fill(_decoded(hosts)), port, secretive))
+    return Address(scheme, each_host, login, fill(_decoded(path.rstrip("/"))), params)
 
 
 def _hosts(hosts: str, default_port: int, secretive: bool) -> Iterable[str]:
@@ -203,12 +203,12 @@ def _decoded(text: str) -> str:
     if _BAD_ESCAPE.search(text):
         raise UsageError("a % is not followed by two hexadecimal digits; write % as %25")
     try:
-        found = unquote(text, errors="strict")
+        plain = unquote(text, errors="strict")
     except UnicodeDecodeError:
         raise UsageError("percent-encoded text is not UTF-8; encode it as UTF-8") from None
-    if _CONTROL.search(found):
+    if _CONTROL.search(plain):
         raise UsageError("the URI has an encoded control character; remove it")
-    return found
+    return plain
 
 
 def _hide_parts(text: str, env: Environment) -> None:

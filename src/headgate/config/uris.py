@@ -34,6 +34,8 @@ def parse_source(
     """
     address = take_apart(uri, SOURCES, given or Given(), base, env or Environment())
     cls = SOURCES.load(address.scheme)
+    if cls.gives == "events":
+        raise UsageError(f"{cls.name} gives events; jobs can only read messages")
     params = dict(address.params)
     format = params.pop("protocol", "auto")
     split(format)
@@ -99,8 +101,8 @@ def _read_options(format: str) -> frozenset[str]:
     """The options of a decoder, as they are spelled in URIs."""
     name = split(format)[0]
     formats = MODULES if name == "auto" else [name]
-    found = {spelled(n) for f in formats for n in names(load(f).options)}
-    return frozenset(found - {"schema"})
+    options = {spelled(n) for f in formats for n in names(load(f).options)}
+    return frozenset(options - {"schema"})
 
 
 @cache

@@ -69,12 +69,12 @@ class Registry(Generic[T]):
             raise unknown_name(f"scheme of a {self.role}", scheme, self.schemes())
         module, _, name = target.partition(":")
         try:
-            found: type[T] = getattr(import_module(module), name)
+            cls: type[T] = getattr(import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise UsageError(
                 f"the {scheme} {self.role} cannot be loaded: {error}; {install or 'install it'}"
             ) from None
-        return found
+        return cls
 
     def example(self, scheme: str | None = None) -> str:
         """How a URI is written; without a scheme, one that names a host."""

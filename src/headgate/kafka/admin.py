@@ -58,15 +58,21 @@ class Admin:
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
         """The number of partitions of those topics that there are."""
-        return {name: told.partitions().size() for name, told in self.described(names).items()}
+        return {
+            name: description.partitions().size()
+            for name, description in self.described(names).items()
+        }
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
         """The ids of those topics that there are; a topic that is made anew has another.
 
         Brokers before Kafka 2.8 tell none.
         """
-        found = {name: told.topicId().toString() for name, told in self.described(names).items()}
-        return {name: id_ for name, id_ in found.items() if id_ != NO_ID}
+        ids = {
+            name: description.topicId().toString()
+            for name, description in self.described(names).items()
+        }
+        return {name: id_ for name, id_ in ids.items() if id_ != NO_ID}
 
     def described(self, names: Iterable[str]) -> dict[str, Any]:
         """What Kafka says of those topics that there are."""
@@ -74,28 +80,28 @@ class Admin:
 
         def ask() -> dict[str, Any]:
             futures = self.client.describeTopics(self.list(wanted)).topicNameValues()
-            found = {}
+            described = {}
             for name in wanted:  # each step through a map of Java's would be several calls
                 try:
-                    found[name] = futures.get(name).get()
+                    described[name] = futures.get(name).get()
                 except Py4JJavaError as error:
-                    said = str(error.java_exception)
-                    if "UnknownTopicOrPartition" not in said and INVALID not in said:
+                    message = str(error.java_exception)
+                    if "UnknownTopicOrPartition" not in message and INVALID not in message:
                         raise
-            return found
+            return described
 
-        return self.asked(ask)
+        return self.retried(ask)
 
     def names(self) -> list[str]:
         """All topics."""
-        return self.asked(lambda: sorted(self.client.listTopics().names().get()))
+        return self.retried(lambda: sorted(self.client.listTopics().names().get()))
 
-    def latest(self, lanes: Iterable[tuple[Any, Any]]) -> dict[tuple[Any, Any], int]:
+    def latest(self, partitions: Iterable[tuple[Any, Any]]) -> dict[tuple[Any, Any], int]:
         """The end of each partition: of what a reader gets that reads as the job does."""
         wanted = self.jvm.java.util.HashMap()
         places = {
             self.jvm.org.apache.kafka.common.TopicPartition(topic, number): (topic, number)
-            for topic, number in lanes
+            for topic, number in partitions
         }
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
         for place in places:
@@ -103,8 +109,8 @@ class Admin:
         levels = self.jvm.org.apache.kafka.common.IsolationLevel
         level = levels.READ_COMMITTED if self.committed else levels.READ_UNCOMMITTED
         options = self.jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
-        found = self.asked(lambda: self.client.listOffsets(wanted, options).all().get())
-        return {lane: found.get(place).offset() for place, lane in places.items()}
+        ends = self.retried(lambda: self.client.listOffsets(wanted, options).all().get())
+        return {partition: ends.get(place).offset() for place, partition in places.items()}
 
     def create(self, name: str, partitions: int, replication: int) -> None:
         """Make a topic; that another did so at the same time is no error.
@@ -117,16 +123,16 @@ class Admin:
             try:
                 self.client.createTopics(self.list([topic])).all().get()
             except Py4JJavaError as error:
-                said = str(error.java_exception)
-                if INVALID in said or "PolicyViolation" in said:
+                message = str(error.java_exception)
+                if INVALID in message or "PolicyViolation" in message:
                     raise TopicRefused(shown(reason(error), 300)[1:-1]) from None
-                if "TopicExists" not in said:
+                if "TopicExists" not in message:
                     raise
 
-        self.asked(ask)
+        self.retried(ask)
 
-    def asked(self, ask: Callable[[], T]) -> T:
-        """The answer to a question, or what Kafka says against it."""
+    def retried(self, ask: Callable[[], T]) -> T:
+        """The answer to a question, which is asked again while brokers do not answer."""
         for again in range(self.tries - 1, -1, -1):
             try:
                 return ask()
@@ -138,10 +144,10 @@ class Admin:
 
     def list(self, values: Iterable[Any]) -> Any:
         """A Java list."""
-        found = self.jvm.java.util.ArrayList()
+        listed = self.jvm.java.util.ArrayList()
         for value in values:
-            found.add(value)
-        return found
+            listed.add(value)
+        return listed
 
     def refused(self, error: Py4JJavaError) -> UsageError:
         """What Kafka said, without the stack."""
@@ -150,8 +156,8 @@ class Admin:
 
 def reason(error: Py4JJavaError) -> str:
     """What Kafka said, without the stack."""
-    said = str(error.java_exception)
-    return (said.rpartition("Exception: ")[2] or said).strip()
+    message = str(error.java_exception)
+    return (message.rpartition("Exception: ")[2] or message).strip()
 
 
 def passes(error: Py4JJavaError) -> bool:

@@ -267,10 +267,10 @@ def _tls(own: KafkaOptions, base: str | None, env: Environment) -> dict[str, str
         return None
     if ("cert" in files) != ("key" in files):
         raise UsageError("cert and key belong together; give both or neither")
-    found = {}
+    settings = {}
     if "ca" in files:
-        found["kafka.ssl.truststore.type"] = "PEM"
-        found["kafka.ssl.truststore.certificates"] = _pem("ca", files, base)
+        settings["kafka.ssl.truststore.type"] = "PEM"
+        settings["kafka.ssl.truststore.certificates"] = _pem("ca", files, base)
     if "cert" in files:
         key = _pem("key", files, base)
         env.hide(key)
@@ -279,12 +279,12 @@ def _tls(own: KafkaOptions, base: str | None, env: Environment) -> dict[str, str
                 "the key is not in PKCS#8, the only form that Kafka's Java client reads; "
                 "convert it: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW"
             )
-        found["kafka.ssl.keystore.type"] = "PEM"
-        found["kafka.ssl.keystore.certificate.chain"] = _pem("cert", files, base)
-        found["kafka.ssl.keystore.key"] = key
+        settings["kafka.ssl.keystore.type"] = "PEM"
+        settings["kafka.ssl.keystore.certificate.chain"] = _pem("cert", files, base)
+        settings["kafka.ssl.keystore.key"] = key
     if skip:
-        found["kafka.ssl.endpoint.identification.algorithm"] = ""
-    return found
+        settings["kafka.ssl.endpoint.identification.algorithm"] = ""
+    return settings
 
 
 def _pem(word: str, files: Mapping[str, str], base: str | None) -> str:

@@ -52,13 +52,13 @@ class FileWriter(Writer):
 
     def __init__(self, storage: Storage, owner: Owner, lines: bool) -> None:
         self.storage, self.lines, path = storage, lines, storage.uri
-        found = read_state(self.storage, OWNER, Owner)
-        if found is not None and found.job != owner.job:
+        known = read_state(self.storage, OWNER, Owner)
+        if known is not None and known.job != owner.job:
             raise UsageError(
                 f"{path} was written by another job or from another checkpoint, and its batches "
                 "would be taken for this one's; choose a new directory, or restore the checkpoint"
             )
-        if found is None:
+        if known is None:
             if any(not name.startswith((".", "_")) for name in self.storage.names()):
                 raise UsageError(f"{path} holds files of something else; choose a new directory")
             write_state(self.storage, OWNER, owner)
@@ -97,15 +97,15 @@ class FileWriter(Writer):
         target, and to go on would lose messages or double them.
         """
         number = batch.number
-        found = read_state(self.storage, f"{place_of(batch)}/{BATCH}", Written)
-        if number < self.newest or (found is not None and found.source != batch.source):
+        written = read_state(self.storage, f"{place_of(batch)}/{BATCH}", Written)
+        if number < self.newest or (written is not None and written.source != batch.source):
             raise UsageError(
                 f"{self.storage.uri} has batch {self.newest}, and the checkpoint knows the batches "
                 f"before {number} only: it is older than the target, as from a backup, and "
                 "messages would be lost or doubled; restore both together, or start with a new "
                 "checkpoint and a new target"
             )
-        return found is not None
+        return written is not None
 
     def write_step(self, step: DataFrame, path: str) -> None:
         """Write messages as lines or with all columns."""

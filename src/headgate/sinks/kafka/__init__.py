@@ -140,7 +140,7 @@ class KafkaSink(MessageSink):
         from headgate.kafka.admin import Admin
 
         topic: Any = target.options.get("topic")
-        with Admin(spark._jvm, self.client, target.name) as admin:
+        with Admin(spark._jvm, self.client, target.name, tries=1) as admin:
             names = [str(topic)] if topic and "{" not in str(topic) else []
             return Report({"topics": admin.partitions(names)})
 

@@ -73,12 +73,12 @@ class KafkaTopics(Topics):
         if not wanted:
             return
         with Admin(self.jvm, self.sink.client, self.name) as admin:
-            found = admin.described(wanted)
+            existing = admin.described(wanted)
             for name in wanted:
-                if name in OWN_TOPICS or (name in found and found[name].isInternal()):
+                if name in OWN_TOPICS or (name in existing and existing[name].isInternal()):
                     self.refused[name] = "Kafka keeps it for itself"
-                elif name in found:
-                    self.known[name] = self.spread(name, found[name].partitions().size())
+                elif name in existing:
+                    self.known[name] = self.spread(name, existing[name].partitions().size())
             missing = [n for n in wanted if n not in self.known and n not in self.refused]
             if missing and not self.sink.create_topics:
                 self.refused |= colliding(missing, admin.names())
@@ -102,15 +102,15 @@ class KafkaTopics(Topics):
         `partition-num` says so for the one topic that the sink names. Of topics that messages name,
         each has its own number, and it is that of new ones.
         """
-        told = self.options.get("partition_num")
-        if told is None or name != self.options.get("topic"):
+        spread_over = self.options.get("partition_num")
+        if spread_over is None or name != self.options.get("topic"):
             return has
-        if has < int(told):
+        if has < int(spread_over):
             raise UsageError(
-                f"{self.name}: topic {name} has {has} partitions, fewer than the {told} that "
-                "rows are spread over; set partition-num"
+                f"{self.name}: topic {name} has {has} partitions, fewer than the {spread_over} "
+                "that rows are spread over; set partition-num"
             )
-        return int(told)
+        return int(spread_over)
 
     def check(self, names: Iterable[str]) -> None:
         """Refuse to write to topics that Kafka refuses."""

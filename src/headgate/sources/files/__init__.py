@@ -70,8 +70,8 @@ class FileSource(Source):
         """The messages of the first files."""
         files = expand([self.path], settings)
         parts = (split for file in files for split in splits(file, settings=settings))
-        found = (m for part in parts for m in _messages(read(part, settings=settings)))
-        return islice(found, limit)
+        messages = (m for part in parts for m in _messages(read(part, settings=settings)))
+        return islice(messages, limit)
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:
         """The reader of a job that starts."""

@@ -47,7 +47,7 @@ class FileReader(Reader):
         def read_split(split: Split, settings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
             return read(split, most_bytes, settings)
 
-        found = messages_in(
+        messages = messages_in(
             batch.sparkSession,
             files,
             self.origin.settings,
@@ -55,19 +55,19 @@ class FileReader(Reader):
             name=lambda path: posixpath.relpath(path, root),
             topic=posixpath.basename(root),
         )
-        return found, files
+        return messages, files
 
 
 def path_stream(spark: SparkSession, path: str, limit: int | None, **options: str) -> DataFrame:
     """The files of a directory as they appear: their paths only, no content."""
     schema = "path string, modificationTime timestamp, length bigint, content binary"
-    found = spark.readStream.format("binaryFile").schema(schema)
+    stream = spark.readStream.format("binaryFile").schema(schema)
     # By default a file that is older than a week when it arrives would be passed over in silence.
-    found = found.option("recursiveFileLookup", "true").option("maxFileAge", "36500d")
-    found = found.options(**options)
+    stream = stream.option("recursiveFileLookup", "true").option("maxFileAge", "36500d")
+    stream = stream.options(**options)
     if limit is not None:
-        found = found.option("maxFilesPerTrigger", str(max(1, limit // MESSAGES_PER_FILE)))
-    return found.load(for_spark(path)).select("path", F.col("modificationTime").alias("modified"))
+        stream = stream.option("maxFilesPerTrigger", str(max(1, limit // MESSAGES_PER_FILE)))
+    return stream.load(for_spark(path)).select("path", F.col("modificationTime").alias("modified"))
 
 
 def paths_as_messages(paths: DataFrame, partition: Any) -> DataFrame:
@@ -85,8 +85,8 @@ def paths_as_messages(paths: DataFrame, partition: Any) -> DataFrame:
 def files_of(rows: DataFrame) -> Files:
     """The files that rows of a stream name, in the order in which they appeared."""
     chosen = rows.selectExpr("CAST(value AS STRING) AS path", "timestamp AS modified").collect()
-    found = sorted(chosen, key=lambda row: (row.modified, row.path))
-    return [(row.path, row.modified.isoformat()) for row in found]
+    ordered = sorted(chosen, key=lambda row: (row.modified, row.path))
+    return [(row.path, row.modified.isoformat()) for row in ordered]
 
 
 def messages_in(

@@ -124,7 +124,7 @@ class KafkaSource(Source):
         """The topics and their partitions."""
         from headgate.kafka.admin import Admin
 
-        with Admin(spark._jvm, self.client, self._brokers()) as admin:
+        with Admin(spark._jvm, self.client, self._brokers(), tries=1) as admin:
             return Report({"topics": admin.partitions(self._matching(admin))})
 
     def sample(
@@ -211,7 +211,7 @@ def pattern(topic: str) -> str:
     'cdc-.*\\\\.v.'
     """
     kinds = {"*": ".*", "?": ".", ".": "\\."}
-    return "".join(kinds.get(letter, letter) for letter in topic)
+    return "".join(kinds.get(character, character) for character in topic)
 
 
 def starting_options(where: str) -> dict[str, str]:

@@ -40,16 +40,16 @@ class TopicIds:
 
     def check(self, names: Iterable[str]) -> None:
         """Refuse topics that are not those of that name which the job has read; note new ones."""
-        found = self.admin.ids(names)
-        for name, id_ in found.items():
+        ids = self.admin.ids(names)
+        for name, id_ in ids.items():
             if self.known.get(name, id_) != id_:
                 raise UsageError(
                     f"{self.name}: topic {shown(name)} was deleted and made again since the "
                     "job last read it, and what the job knows of its offsets is of the old one; "
                     "start with a new checkpoint and a new target, and say with starting from where"
                 )
-        if found.keys() - self.known.keys():
-            self.known = {**self.known, **found}
+        if ids.keys() - self.known.keys():
+            self.known = {**self.known, **ids}
             write_state(self.storage, FILE, Known(self.known))
 
     def close(self) -> None:
