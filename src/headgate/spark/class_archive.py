@@ -46,16 +46,16 @@ class ClassArchive:
 
     def options(self, write: bool) -> list[str]:
         """The JVM's options: use the archive, or `write` one where that is possible."""
-        if self.path.is_file():
+        if self.path.is_file() and is_private(self.path.parent):
             return [*QUIET, f"-XX:SharedArchiveFile={self.path}"]
         if not write or " " in str(self.path):  # Spark splits options at blanks
             return []
         with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             for old in self.path.parent.glob("*.unfinished"):  # of processes that were killed
                 if time.time() - old.stat().st_mtime > STALE_SECONDS:
                     old.unlink(missing_ok=True)
-            if os.access(self.path.parent, os.W_OK):
+            if is_private(self.path.parent) and os.access(self.path.parent, os.W_OK):
                 self.is_written = True
                 return [*QUIET, f"-XX:ArchiveClassesAtExit={self.unfinished}"]
         return []
@@ -68,6 +68,12 @@ class ClassArchive:
             jvm.stdin.close()  # by which it knows that its time has come
             if jvm.wait(WRITE_SECONDS) == 0:
                 self.unfinished.replace(self.path)
+
+
+def is_private(folder: Path) -> bool:
+    """Whether only this user can put files into a folder: an archive holds code."""
+    status = folder.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
 def archive_folder() -> Path:
