@@ -86,8 +86,8 @@ def may_vary(path: tuple[str, ...], varying: Sequence[str]) -> bool:
     >>> may_vary(("payload", "source", "pos"), ["source.pos"]), may_vary(("table",), ["data"])
     (True, False)
     """
-    told = ".".join(path[1:] if path[0] == "payload" else path) + "."
-    return path[0] == "key" or any(told.startswith(f"{each}.") for each in varying)
+    dotted = ".".join(path[1:] if path[0] == "payload" else path) + "."
+    return path[0] == "key" or any(dotted.startswith(f"{each}.") for each in varying)
 
 
 def pairs_of(leaves: list[Leaf], text: bytes) -> list[tuple[int, int, int]]:

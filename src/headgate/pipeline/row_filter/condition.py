@@ -1,4 +1,4 @@
-"""A row condition taken apart: the columns it refers to, and the SQL text between them."""
+"""A row condition parsed: the columns it refers to, and the SQL text between them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ImageColumn(NamedTuple):
 
 
 class Condition:
-    """The `where` of a filter, taken apart: its columns, and the text between them.
+    """The `where` of a filter, parsed: its columns, and the text between them.
 
     >>> condition = Condition("amount > 100 AND old.status <> new.`status`")
     >>> [column.label for column in condition.columns]
