@@ -1,4 +1,4 @@
-"""Debezium's change event envelope, and what OceanBase OMS made of it."""
+"""Debezium's change event envelope, also as written by OceanBase OMS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headgate.formats.places import binlog_place
 
 
 def without_table_changes(extra: dict[str, str], old: TableName, new: TableName) -> dict[str, str]:
-    """What came beside a statement, without the definitions, which have the table's old name."""
+    """A schema change's extra members without the definitions, which have the table's old name."""
     return {name: text for name, text in extra.items() if name != "tableChanges"}
 
 

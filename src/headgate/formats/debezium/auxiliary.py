@@ -1,4 +1,4 @@
-"""Debezium's messages that are no rows: schema changes, transactions, heartbeats, notifications."""
+"""Debezium's messages other than rows: schema changes, transactions, heartbeats, notifications."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAME = re.compile(r'\.?"((?:[^"]|"")*+)"')
 
 
 class TableChange(msgspec.Struct, gc=False):
-    """One table of a schema change; its columns stay in `extra` as they were sent."""
+    """One table of a schema change; its columns are kept in `extra` as sent."""
 
     type: str | None = None
     id: str | None = None
@@ -61,7 +61,7 @@ class Definition(msgspec.Struct, gc=False):
     primaryKeyColumnNames: list[str] = []
 
 
-class Defined(msgspec.Struct, gc=False):
+class DefinedTable(msgspec.Struct, gc=False):
     """One table of a schema change, with its columns; none if it was dropped."""
 
     id: str
@@ -98,14 +98,14 @@ class Notification(msgspec.Struct, gc=False):
 
 _schema_change = reader(SchemaChange)
 _table_changes = reader(list[TableChange] | None)
-_defined = reader(list[Defined])
+_defined = reader(list[DefinedTable])
 _boundary = reader(Boundary)
 _heartbeat = reader(Times)
 _notification = reader(Notification)
 
 
 def shape(names: Collection[str]) -> str | None:
-    """Which auxiliary message has these members; None where none has.
+    """The kind of auxiliary message that has these members; None if there is none.
 
     >>> shape(["ts_ms"]), shape(["op", "after"])
     ('heartbeat', None)
@@ -122,11 +122,11 @@ def shape(names: Collection[str]) -> str | None:
 
 
 def decode_auxiliary(key: bytes | None, payload: bytes, dialect: str | None) -> Event:
-    """The event of a message without `op`, or the error that says what it may be instead."""
-    found = parse(members, payload)
-    kind = shape(found)
+    """The event of a message without `op`; the error suggests other formats."""
+    raw_members = parse(members, payload)
+    kind = shape(raw_members)
     if kind is None:
-        raise no_envelope(found)
+        raise not_an_envelope(raw_members)
     event = Event("marker", format=FORMAT_NAME, dialect=dialect or "debezium")
     _DECODERS[kind](event, key, payload)
     return event
@@ -144,7 +144,7 @@ def _transaction(event: Event, key: bytes | None, payload: bytes) -> None:
     extra = {"data_collections": exact_text(message.data_collections)}
     if message.event_count is not None:
         extra["event_count"] = str(message.event_count)
-    event.extra = present(extra)
+    event.extra = without_nulls(extra)
 
 
 def _schema(event: Event, key: bytes | None, payload: bytes) -> None:
@@ -163,14 +163,14 @@ def _schema(event: Event, key: bytes | None, payload: bytes) -> None:
     event.event_time = source_moment(source, is_oms(source))
     event.emit_time = moment(message)
     event.position = position_of(source)
-    told: dict[str, Any] = describe_source(source)
-    told["query"] = source.query
-    told["tableChanges"] = exact_text(message.tableChanges)
-    event.extra = present(told)
+    extra: dict[str, Any] = describe_source(source)
+    extra["query"] = source.query
+    extra["tableChanges"] = exact_text(message.tableChanges)
+    event.extra = without_nulls(extra)
 
 
 def table_names(id: str) -> list[str]:
-    """The names in a table's id; of a renamed table's two, the first.
+    """The names in a table's id; of a renamed table, those of the first id.
 
     >>> table_names('"shop"."a","shop"."b"'), table_names('"db"."dbo"."t"')
     (['shop', 'a'], ['db', 'dbo', 't'])
@@ -183,30 +183,30 @@ def table_names(id: str) -> list[str]:
 
 
 def definitions(event: Event) -> str:
-    """The tables that a schema change tells beside its statement, as CREATE TABLE statements.
+    """The tables that a schema change defines next to its statement, as CREATE TABLE statements.
 
-    >>> told = '[{"id":"t","table":{"columns":[{"name":"n","typeName":"INT"}]}}]'
-    >>> told = told.replace('"t"', r'"\\"d\\".\\"t\\""')
-    >>> definitions(Event("ddl", extra={"tableChanges": told}))
+    >>> changes = '[{"id":"t","table":{"columns":[{"name":"n","typeName":"INT"}]}}]'
+    >>> changes = changes.replace('"t"', r'"\\"d\\".\\"t\\""')
+    >>> definitions(Event("ddl", extra={"tableChanges": changes}))
     'CREATE TABLE `d`.`t` (`n` INT)'
     """
-    told = (event.extra or {}).get("tableChanges")
-    if told is None:
+    changes = (event.extra or {}).get("tableChanges")
+    if changes is None:
         return ""
     statements = []
-    for each in parse(_defined, told.encode()):
-        names = list(map(quoted, table_names(each.id)))
-        # With three names it is no table of MySQL; a renamed table has its two names here.
-        if each.table is not None and len(names) == 2 and '","' not in each.id:
-            parts = list(map(column_text, each.table.columns))
-            key = ", ".join(map(quoted, each.table.primaryKeyColumnNames))
+    for change in parse(_defined, changes.encode()):
+        names = list(map(quoted, table_names(change.id)))
+        # An id with three names is not from MySQL; a renamed table has two ids.
+        if change.table is not None and len(names) == 2 and '","' not in change.id:
+            parts = list(map(column_text, change.table.columns))
+            key = ", ".join(map(quoted, change.table.primaryKeyColumnNames))
             parts += [f"PRIMARY KEY ({key})"] if key else []
             statements.append(f"CREATE TABLE {'.'.join(names)} ({', '.join(parts)})")
     return ";\n".join(statements)
 
 
 def column_text(column: Column) -> str:
-    """A column as CREATE TABLE has it.
+    """A column as in CREATE TABLE.
 
     >>> column_text(Column("n", "BIGINT UNSIGNED", length=20, optional=False))
     '`n` BIGINT(20) UNSIGNED NOT NULL'
@@ -227,38 +227,40 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _beat(event: Event, key: bytes | None, payload: bytes) -> None:
+def _heartbeat_event(event: Event, key: bytes | None, payload: bytes) -> None:
     event.kind = "heartbeat"
     event.emit_time = moment(parse(_heartbeat, payload))
     server = (key_members(key) or {}).get("serverName")
-    event.extra = present({"serverName": exact_text(server)}) if server is not None else None
+    event.extra = without_nulls({"serverName": exact_text(server)}) if server is not None else None
 
 
-def _notice(event: Event, key: bytes | None, payload: bytes) -> None:
+def _notification_event(event: Event, key: bytes | None, payload: bytes) -> None:
     message = parse(_notification, payload)
     event.op = "empty"
     if message.aggregate_type == "Initial Snapshot":
         event.op = SNAPSHOT_OPS.get(message.type or "", "empty")
     event.emit_time = message.timestamp * 1000 if message.timestamp else None
-    found = parse(members, payload)
-    event.extra = present({n: exact_text(raw) for n, raw in found.items() if n != "timestamp"})
+    raw_members = parse(members, payload)
+    event.extra = without_nulls(
+        {n: exact_text(raw) for n, raw in raw_members.items() if n != "timestamp"}
+    )
 
 
 _DECODERS = {
     "transaction": _transaction,
     "schema-change": _schema,
-    "heartbeat": _beat,
-    "notification": _notice,
+    "heartbeat": _heartbeat_event,
+    "notification": _notification_event,
 }
 
 
-def present(told: dict[str, Any]) -> dict[str, str] | None:
-    """The members that are there; None where there is none."""
-    return {name: value for name, value in told.items() if value is not None} or None
+def without_nulls(extra: dict[str, Any]) -> dict[str, str] | None:
+    """The members that are not null; None if there are none."""
+    return {name: value for name, value in extra.items() if value is not None} or None
 
 
 def statement_op(ddl: str) -> str | None:
-    """What a DDL statement does, by its first words; None where they do not say.
+    """The operation of a DDL statement by its first words; None if it is unknown.
 
     >>> statement_op("/* x */ CREATE UNIQUE INDEX i ON t (a)"), statement_op("GRANT ALL")
     ('create_index', None)
@@ -272,13 +274,13 @@ def statement_op(ddl: str) -> str | None:
     return statement.verb.lower() if statement.op == "query" else statement.op
 
 
-def no_envelope(found: dict[str, Raw]) -> DecodeError:
-    """The error for a message that has no `op` and is no auxiliary message either."""
-    if "isDdl" in found or "mysqlType" in found:
+def not_an_envelope(raw_members: dict[str, Raw]) -> DecodeError:
+    """The error for a message that has no `op` and is not an auxiliary message."""
+    if "isDdl" in raw_members or "mysqlType" in raw_members:
         return DecodeError("missing-member", "the message has no op", "it looks like canal-json")
-    if "type" in found and "database" in found:
+    if "type" in raw_members and "database" in raw_members:
         return DecodeError("missing-member", "the message has no op", "it looks like maxwell")
-    if "__deleted" in found or "__op" in found:
+    if "__deleted" in raw_members or "__op" in raw_members:
         return DecodeError("missing-member", "the message has no op", "it is debezium-smt")
     return DecodeError(
         "missing-member",

@@ -1,4 +1,4 @@
-"""Debezium's change event envelope, and what OceanBase OMS made of it.
+"""Debezium's change event envelope, also as written by OceanBase OMS.
 
 Vendors' documents: Debezium's MySQL connector; OMS "Debezium JSON message format". Where they
 differ from the wire: docs/formats/debezium.md.
@@ -32,7 +32,7 @@ from headgate.formats.debezium.source import (
     OMS,
     Source,
     Transaction,
-    describe_elsewhere,
+    describe_other_connector,
     describe_source,
     flag,
     is_oms,
@@ -40,12 +40,12 @@ from headgate.formats.debezium.source import (
     key_text,
     moment,
     position_of,
-    refuse_connector,
-    refuse_unsupported,
+    reject_connector,
+    reject_unsupported,
     source_moment,
     tombstone,
 )
-from headgate.formats.debezium.unavailable import make_take, may_lack
+from headgate.formats.debezium.unavailable import make_remover, may_lack
 
 OPS = {"c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "truncate"}
 OPS |= {code.upper(): op for code, op in OPS.items()}
@@ -71,13 +71,13 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         try:
             schema, envelope, wrapped, rest = read(value)
         except DecodeError:
-            refuse_unsupported(value)
+            reject_unsupported(value)
             raise
         if envelope is None:
             return [tombstone(key, "debezium", dialect)]
         op = OPS.get(envelope.op or "")
         if op is None:
-            return [other(key, unwrapped(value, wrapped), envelope, wrapped, dialect)]
+            return [decode_other(key, unwrapped(value, wrapped), envelope, wrapped, dialect)]
         return [row(key, value, (schema, envelope, wrapped, rest), op)]
 
     return decode
@@ -86,11 +86,11 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
 def row_decoder(
     dialect: str | None, options: Options
 ) -> Callable[[bytes | None, bytes, tuple[bytes, Envelope, bool, bytes], str], Event]:
-    """A function from key, value, what was read of it, and the operation, to a row's event."""
+    """A function from key, value, parsed message and operation to a row's event."""
     plan_of = planner(options)
     extra_of = extras()
-    take_unavailable = make_take(options.unavailable_value_placeholder)
-    lean = options.lean and options.schema is None  # what tells how values came is needed then
+    remove_unavailable = make_remover(options.unavailable_value_placeholder)
+    lean = options.lean and options.schema is None  # a schema needs to know how values were sent
 
     def row(
         key: bytes | None, value: bytes, message: tuple[bytes, Envelope, bool, bytes], op: str
@@ -105,7 +105,7 @@ def row_decoder(
         before, after = envelope.before, envelope.after
         missing = None
         if may_lack(source.connector, source.version):
-            missing = take_unavailable(rest, before, after)
+            missing = remove_unavailable(rest, before, after)
         types = plan.types if not plan.texts else with_datetimes(plan, before, after)
         if plan.converters:
             for image in (before, after):
@@ -139,7 +139,7 @@ def row_decoder(
         if not lean:
             describe_rest(event, envelope, key)
             if source.connector not in MYSQL_LIKE and not oms:
-                describe_elsewhere(event, unwrapped(value, wrapped))
+                describe_other_connector(event, unwrapped(value, wrapped))
             if missing is not None:
                 event.extra = {**(event.extra or {}), "unavailable": missing}
         return event
@@ -148,15 +148,15 @@ def row_decoder(
 
 
 def named_dialect(dialect: str | None, source: Source, wrapped: bool) -> str:
-    """Whose message this is; connectors that are not supported are refused."""
+    """The dialect of a message; unsupported connectors are rejected."""
     if dialect is None and source.connector == "mysql" and source.name != OMS:
         return "debezium"
-    refuse_connector(source.connector)
+    reject_connector(source.connector)
     return dialect or dialect_of(source, wrapped)
 
 
 def describe_rest(event: Event, envelope: Envelope, key: bytes | None) -> None:
-    """Keep what few messages have: a key beside the row, a transaction, a query, nanoseconds."""
+    """Keep rarely used members: a key that the row lacks, a transaction, a query, nanoseconds."""
     row = event.before if event.after is None else event.after
     if event.key is not None and lacks(row, event.key):
         event.extra = {**(event.extra or {}), **key_text(key)}
@@ -164,12 +164,12 @@ def describe_rest(event: Event, envelope: Envelope, key: bytes | None) -> None:
     if envelope.transaction is not None or query is not None:
         describe_transaction(event, envelope.transaction, query)
     if envelope.ts_ns and envelope.ts_ns % 1000:
-        event.extra = event.extra.copy() if event.extra else {}  # it is shared
+        event.extra = event.extra.copy() if event.extra else {}  # shared between events
         event.extra["ts_ns"] = f"{envelope.ts_ns}"
 
 
 def lacks(row: Mapping[str, Any] | None, names: tuple[str, ...]) -> bool:
-    """Whether a row does not have all of these columns."""
+    """Whether a row lacks any of these columns."""
     if row is not None:
         for name in names:
             if name not in row:
@@ -178,28 +178,28 @@ def lacks(row: Mapping[str, Any] | None, names: tuple[str, ...]) -> bool:
 
 
 Bare = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-"""Columns that came as numbers, as true/false, and as objects or arrays.
+"""Columns that were sent as numbers, as true/false, and as objects or arrays.
 
-A schema tells all of this but that a TINYINT(1) is a boolean."""
+A schema declares all of this, except that a TINYINT(1) is a boolean."""
 
 
 def images_to_text(envelope: Envelope, value: bytes, wrapped: bool) -> Bare:
-    """Make text of both images, and say which columns came bare."""
+    """Convert both images to text; returns the columns that were not sent as text."""
     numbers: list[str] = []
     booleans: list[str] = []
     nested: tuple[str, ...] = ()
-    found = False
+    has_nested = False
     if envelope.after:
-        found = to_text(envelope.after, numbers, booleans)
+        has_nested = to_text(envelope.after, numbers, booleans)
     if envelope.before:
-        found |= to_text(envelope.before, numbers, booleans)
-    if found:
+        has_nested |= to_text(envelope.before, numbers, booleans)
+    if has_nested:
         nested = exact_images(envelope, unwrapped(value, wrapped))
     return tuple(numbers), tuple(booleans), nested
 
 
 def exact_images(envelope: Envelope, payload: bytes) -> tuple[str, ...]:
-    """Give objects and arrays (geometry, vector) the very text that was sent; name them."""
+    """Restore the exact text of objects and arrays (geometry, vector); returns their columns."""
     exact = parse(raw_images_reader, payload)
     names: list[str] = []
     for image, raw in ((envelope.after, exact.after), (envelope.before, exact.before)):
@@ -210,15 +210,15 @@ def exact_images(envelope: Envelope, payload: bytes) -> tuple[str, ...]:
 
 
 def nested_names(row: Mapping[str, Any]) -> list[str]:
-    """The columns that hold objects or arrays."""
+    """The columns whose values are objects or arrays."""
     return [name for name, value in row.items() if value.__class__ in (dict, list)]
 
 
 def extras() -> Any:
-    """A function from source and bare columns to `extra`; equal ones are one shared object."""
+    """A function from source and bare columns to `extra`; equal results are one shared object."""
 
-    def make(told: tuple[Any, ...]) -> dict[str, str] | None:
-        source, bare = Source(**dict(zip(ORIGIN, told))), told[len(ORIGIN) :]
+    def make(cache_key: tuple[Any, ...]) -> dict[str, str] | None:
+        source, bare = Source(**dict(zip(ORIGIN, cache_key))), cache_key[len(ORIGIN) :]
         extra = describe_source(source)
         for label, columns in zip(("numbers", "booleans", "nested"), bare):
             if columns:
@@ -243,7 +243,7 @@ def extras() -> Any:
 
 
 ORIGIN = ("version", "connector", "name", "snapshot", "cluster_id")
-"""The members of the source that rows of one producer share."""
+"""The members of the source that all rows of a producer share."""
 
 
 def unwrapped(value: bytes, wrapped: bool) -> bytes:
@@ -252,7 +252,7 @@ def unwrapped(value: bytes, wrapped: bool) -> bytes:
 
 
 def dialect_of(source: Source, wrapped: bool) -> str:
-    """Whose message this is: OMS signs its own.
+    """The dialect of a message, by the names that OMS writes into its source.
 
     >>> dialect_of(Source(name="OMS"), wrapped=False)
     'oms-flatten'
@@ -263,47 +263,47 @@ def dialect_of(source: Source, wrapped: bool) -> str:
 
 
 def check_images(event: Event, key: bytes | None) -> None:
-    """Drop images that the operation does not have; refuse a row without the one it must have."""
+    """Drop images that the operation does not use; reject a row without the required one."""
     op = event.op
     if op == "delete":
         event.after = None
         if event.before is None:
             if event.key is None:
-                raise no_image("before", "d")
+                raise missing_image("before", "d")
             event.extra = {**(event.extra or {}), **key_text(key)}
     elif op == "truncate":
         event.before = event.after = None
     else:
         if event.after is None:
-            raise no_image("after", str(op))
+            raise missing_image("after", str(op))
         if op != "update":
             event.before = None
 
 
-def no_image(image: str, op: str) -> DecodeError:
-    """The error for a row change without the image that its operation must have."""
+def missing_image(image: str, op: str) -> DecodeError:
+    """The error for a row change without the image that its operation requires."""
     return DecodeError(
         "missing-member", f"{image} is null or missing, but op is {op}", "check the producer"
     )
 
 
 def describe_transaction(event: Event, transaction: Transaction | None, query: str | None) -> None:
-    """Add what few messages have: the transaction and the statement."""
-    more: dict[str, str] = {}
+    """Keep the transaction and the statement, which few messages have."""
+    extra: dict[str, str] = {}
     if transaction is not None:
         for name, member in msgspec.structs.asdict(transaction).items():
             if member is not None:
-                more[f"transaction.{name}"] = str(member)
+                extra[f"transaction.{name}"] = str(member)
     if query is not None:
-        more["query"] = query
-    if more:
-        event.extra = {**(event.extra or {}), **more}
+        extra["query"] = query
+    if extra:
+        event.extra = {**(event.extra or {}), **extra}
 
 
-def other(
+def decode_other(
     key: bytes | None, payload: bytes, envelope: Envelope, wrapped: bool, dialect: str | None
 ) -> Event:
-    """Everything that is not a row."""
+    """The event of a message that is not a row change."""
     if envelope.op is None:
         return decode_auxiliary(key, payload, dialect)
     source = envelope.source or NO_SOURCE
@@ -312,7 +312,7 @@ def other(
     if envelope.op.upper() != HEARTBEAT:
         raise DecodeError(
             "unknown-type",
-            "op is none that a row change has",
+            "unknown op",
             "known: c, u, d, r, t, HEARTBEAT, and TiCDC's m",
         )
     return Event(
@@ -330,10 +330,10 @@ def other(
 
 
 def watermark(source: Source, envelope: Envelope) -> Event:
-    """TiCDC: every change up to this commit number has been sent."""
+    """TiCDC: every change up to this commit timestamp has been sent."""
     return Event(
         "watermark",
-        commit_ts=source.commit_ts or None,  # 0 is no TSO
+        commit_ts=source.commit_ts or None,  # 0 is not a valid TSO
         event_time=source_moment(source, False),
         emit_time=moment(envelope),
         format="debezium",
@@ -344,20 +344,20 @@ def watermark(source: Source, envelope: Envelope) -> Event:
 
 def recognises(message: Sniffed) -> bool:
     """An envelope or an auxiliary message, bare or under `payload`."""
-    found = message.members
-    if "payload" in found and found.keys() <= WRAPPER:
-        payload = bytes(found["payload"])
+    raw_members = message.members
+    if "payload" in raw_members and raw_members.keys() <= WRAPPER:
+        payload = bytes(raw_members["payload"])
         if payload == b"null":
             return True
         if payload[:1] != b"{":
             return False
-        found = parse(members, payload)
-    if "__deleted" in found or "__op" in found:
+        raw_members = parse(members, payload)
+    if "__deleted" in raw_members or "__op" in raw_members:
         return False
-    if bytes(found.get("op", b""))[:1] == b'"' and (
-        bytes(found.get("source", b""))[:1] == b"{"
-        or bytes(found.get("before", b""))[:1] in (b"{", b"n")
-        or bytes(found.get("after", b""))[:1] in (b"{", b"n")
+    if bytes(raw_members.get("op", b""))[:1] == b'"' and (
+        bytes(raw_members.get("source", b""))[:1] == b"{"
+        or bytes(raw_members.get("before", b""))[:1] in (b"{", b"n")
+        or bytes(raw_members.get("after", b""))[:1] in (b"{", b"n")
     ):
-        return True  # columns may be called op and source, but hold no objects
-    return shape(found) is not None
+        return True  # columns may be called op and source, but their values are not objects
+    return shape(raw_members) is not None

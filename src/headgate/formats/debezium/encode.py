@@ -24,8 +24,15 @@ from headgate.formats._connect.fit import Pair
 from headgate.formats._connect.options import ValueOptions
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.debezium.encode_auxiliary import auxiliary
-from headgate.formats.debezium.encode_oms import oms_encoder, refuse_others
-from headgate.formats.debezium.encode_parts import discard, finish, nanos, small, thousandth, whose
+from headgate.formats.debezium.encode_oms import oms_encoder, reject_debezium_options
+from headgate.formats.debezium.encode_parts import (
+    finish,
+    int64_or_none,
+    millis_or_none,
+    nanos,
+    own_extra,
+    retract,
+)
 from headgate.formats.debezium.encode_source import (
     PLACES,
     block_names,
@@ -42,18 +49,18 @@ NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 @dataclass(frozen=True)
 class Options(ValueOptions):
-    """Options of debezium when it is written."""
+    """Options for encoding debezium."""
 
-    tombstones_on_delete: bool = option(True, "let a null value follow each delete")
+    tombstones_on_delete: bool = option(True, "write a tombstone (null value) after each delete")
 
 
 def restore(message: Envelope, source: Source, event: Event, kept: Mapping[str, str]) -> None:
-    """Give a message of Debezium's the members that few have."""
+    """Restore the rarely used members of a message from Debezium."""
     if "transaction.id" in kept:
-        orders = {name: small(kept.get(f"transaction.{name}")) for name in ORDERS}
+        orders = {name: int64_or_none(kept.get(f"transaction.{name}")) for name in ORDERS}
         message.transaction = {"id": kept["transaction.id"], **orders}
     if "ts_ns" in kept:
-        message.ts_ns = small(kept["ts_ns"])
+        message.ts_ns = int64_or_none(kept["ts_ns"])
     if source.connector not in MYSQL_LIKE:
         message.source = with_own_members(source, event, kept)
 
@@ -63,17 +70,17 @@ def changes_key(event: Event) -> bool:
     before, after = event.before, event.after
     if not event.key or before is None or after is None:
         return False
-    same = True
+    unchanged = True
     for name in event.key:
-        same = same and before.get(name) == after.get(name)
-    return not same
+        unchanged = unchanged and before.get(name) == after.get(name)
+    return not unchanged
 
 
 def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> Any:
-    """The key's columns; None where there is no key, or the row does not have all of it."""
+    """The values of the key's columns; None without a key or if the row lacks one of them."""
     if not event.key:
         if event.key is not None:
-            lost.append("key")  # that a table has none is said like not knowing it
+            lost.append("key")  # a table without a key cannot be told from an unknown key
         return None
     if row is None:
         return None
@@ -87,7 +94,7 @@ def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> 
 
 
 Starts = tuple[bytes, bytes, bytes]
-"""How value and key start, and how both end."""
+"""The start of the value, the start of the key, and the end of both."""
 NO_SCHEMA: Starts = (b"", b"", b"")
 
 
@@ -98,28 +105,28 @@ def make_starts(
     agreed = declared(event, layout, rows, lost)
     table = block_names(event, source)
     placed, in_schema = is_placed(source), event.schema is not None
-    told: tuple[Any, ...] = (table, event.key, source.connector, placed, in_schema)
+    cache_key: tuple[Any, ...] = (table, event.key, source.connector, placed, in_schema)
     if agreed[0] is not layout.columns or agreed[1] is not layout.nullable:
-        told += declared_key(agreed)
+        cache_key += declared_key(agreed)
 
     def make() -> Starts:
-        found = connect_schema.columns(agreed[0], event.key or (), agreed[1])
-        by_name = {field["field"]: field for field in found}
+        fields = connect_schema.columns(agreed[0], event.key or (), agreed[1])
+        by_name = {field["field"]: field for field in fields}
         key = [by_name[name] for name in event.key or () if name in by_name]
-        value = connect_schema.envelope(found, table, source.connector, placed, in_schema)
+        value = connect_schema.envelope(fields, table, source.connector, placed, in_schema)
         return value, connect_schema.key(key, table), b"}"
 
-    starts: Starts = layout.block(told, make)
+    starts: Starts = layout.block(cache_key, make)
     return starts
 
 
 def finish_key(starts: Starts, values: Any) -> bytes | None:
-    """A key; None where there is none."""
+    """An encoded key; None without a key."""
     return None if values is None else finish(starts[1], values, starts[2])
 
 
 def headed(records: list[Record], name: str, values: Any) -> list[Record]:
-    """The messages of half a key change, with the header that tells the other half's key."""
+    """The messages of one half of a key change, with the other half's key as a header."""
     if values is not None:
         for record in records:
             record.headers = ((name, finish(b"", values, b"")),)
@@ -129,7 +136,7 @@ def headed(records: list[Record], name: str, values: Any) -> list[Record]:
 def make_encoder(dialect: str, options: Options) -> Encode:
     """An encoder of one dialect."""
     if dialect != "debezium":
-        refuse_others(dialect, options)
+        reject_debezium_options(dialect, options)
         return oms_encoder(dialect == "oms", bool(options.schemas_enable))
     schemas = options.schemas_enable is not False
     plans = {own: planner(options, schemas, own) for own in (False, True)}
@@ -141,7 +148,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         if event.kind != "row":
             return others(event, lost)
         op, emitted = event.op or "", event.emit_time
-        own = whose(event)
+        own = own_extra(event)
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = images_of(event, layout, lost)
         source, source_json = source_of(event, own)
@@ -150,16 +157,23 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             make_starts(event, layout, source, rows, lost) if schemas else NO_SCHEMA
         )
         message = Envelope(
-            before, after, source_json, None, OPS[op], thousandth(emitted), emitted, nanos(emitted)
+            before,
+            after,
+            source_json,
+            None,
+            OPS[op],
+            millis_or_none(emitted),
+            emitted,
+            nanos(emitted),
         )
         if own:
             restore(message, source, event, own)
             if source.connector not in MYSQL_LIKE:
-                discard(lost, ("position",))  # what other databases call it is written too
+                retract(lost, ("position",))  # other databases' members are written too
             if source.commit_ts is not UNSET:
-                discard(lost, ("commit-ts",))
+                retract(lost, ("commit-ts",))
         elif source.pos is None and event.position and "pos" in event.position:
-            lost.append("position")  # OMS's place in the log is no offset
+            lost.append("position")  # OMS's log position is not an offset
         if op == "update" and changes_key(event):
             lost.append("key-change")
             return key_change(event, message, (value_start, key_start, end), tombstones, lost)
@@ -172,7 +186,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             values = key_values(event, before if after is None else after, lost)
             key = None if values is None else finish(key_start, values, end)
         record = Record(finish(value_start, message, end), key)
-        # A delete that Debezium wrote has its tombstone behind it in the stream.
+        # A delete from Debezium is followed by its own tombstone in the stream.
         if op == "delete" and own is None and key is not None and tombstones:
             return [record, Record(None, key)]
         return [record]
@@ -183,20 +197,20 @@ def make_encoder(dialect: str, options: Options) -> Encode:
 def key_change(
     event: Event, message: Envelope, starts: Starts, tombstones: bool, lost: list[str]
 ) -> list[Record]:
-    """An update of the key as the connector writes it: a delete, its tombstone, and a create."""
+    """An update of the key as the connector writes it: a delete, its tombstone and an insert."""
     before, after = message.before, message.after
     old, new = key_values(event, before, lost), key_values(event, after, lost)
     old_key, new_key = finish_key(starts, old), finish_key(starts, new)
     message.op, message.after = "d", None
-    gone = [Record(finish(starts[0], message, starts[2]), old_key)]
+    deletes = [Record(finish(starts[0], message, starts[2]), old_key)]
     if tombstones and old_key is not None:
-        gone.append(Record(None, old_key))
+        deletes.append(Record(None, old_key))
     message.op, message.before, message.after = "c", None, after
-    come = [Record(finish(starts[0], message, starts[2]), new_key)]
-    return [*headed(gone, NEW_KEY, new), *headed(come, OLD_KEY, old)]
+    inserts = [Record(finish(starts[0], message, starts[2]), new_key)]
+    return [*headed(deletes, NEW_KEY, new), *headed(inserts, OLD_KEY, old)]
 
 
-# What is carried
+# What the format can represent
 
 
 ROWS = frozenset({"insert", "before", "database", "table", "bare-values", "emit-time"})
@@ -211,7 +225,7 @@ NATIVE |= {"incomplete", "position.id", *(f"position.{name}" for name in PLACES)
 
 
 def type_codes(options: ValueOptions) -> frozenset[str]:
-    """What the schema block says of types."""
+    """The codes of type information that the schema block can represent."""
     if options.schemas_enable is False:
         return frozenset()
     propagated = {"type-details"} if options.column_propagate_source_type else set()
@@ -219,10 +233,10 @@ def type_codes(options: ValueOptions) -> frozenset[str]:
 
 
 def carries(dialect: str, options: Options) -> frozenset[str]:
-    """What a dialect has a place for."""
+    """The codes of what a dialect can represent."""
     if dialect == "debezium":
         return NATIVE | type_codes(options)
-    return ROWS | {"heartbeat"}  # its schema has no semantic names: a date is an int32
+    return ROWS | {"heartbeat"}  # without semantic names in its schema, a date is just an int32
 
 
 ENCODING = Encoding(

@@ -1,4 +1,4 @@
-"""What Debezium writes beside rows: schema changes, heartbeats, watermarks, transactions."""
+"""Debezium's messages other than rows: schema changes, heartbeats, watermarks, transactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from headgate.formats._connect.encode_rows import (
 )
 from headgate.formats._connect.encode_values import nested
 from headgate.formats.base import Encode
-from headgate.formats.debezium.encode_parts import discard, finish, millis, small, thousandth, whose
+from headgate.formats.debezium.encode_parts import (
+    finish,
+    int64_or_none,
+    millis,
+    millis_or_none,
+    own_extra,
+    retract,
+)
 from headgate.formats.debezium.encode_source import PREFIX, is_placed, make_source
 from headgate.formats.debezium.messages import (
     Boundary,
@@ -31,7 +38,7 @@ BOUNDARIES = {"begin": "BEGIN", "commit": "END"}
 
 
 def note(event: Event, lost: list[str], *codes: str) -> None:
-    """Count what a message that is not a row has no place for."""
+    """Count what a message other than a row cannot represent."""
     has = {
         "database": event.database,
         "table": event.table,
@@ -44,18 +51,18 @@ def note(event: Event, lost: list[str], *codes: str) -> None:
 
 
 Kept = Mapping[str, str] | None
-"""What Debezium's own decoder kept of an event; None where no Debezium wrote it."""
+"""The `extra` of an event that Debezium wrote; None for other events."""
 SCHEMA_CHANGE_CODES = ("database", "table", "event-time", "event-time-micros", "emit-time")
 
 
 def auxiliary(prefix: str | None, schemas: bool) -> Encode:
-    """An encoder of what is not a row."""
+    """An encoder of events other than rows."""
     writer = Writer(prefix, schemas, make_source(prefix))
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        own = whose(event)
+        own = own_extra(event)
         if own is not None:
-            discard(lost, ("extra",))
+            retract(lost, ("extra",))
         if event.kind == "marker":
             if event.op in BOUNDARIES:
                 return boundary(writer, event, own, lost)
@@ -69,21 +76,21 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
 
 
 class Writer(NamedTuple):
-    """What messages beside rows need of the options: the prefix, and whether there are schemas."""
+    """The topic prefix, whether schema blocks are written, and the maker of `source`."""
 
     prefix: str | None
     schemas: bool
     source: Callable[[Event, Kept], Source]
 
     def record(self, value: tuple[bytes, Any], key: tuple[bytes, Any] | None) -> list[Record]:
-        """A message and its key, each with the schema block that stands before it."""
+        """A message and its key, from pairs of schema block and content."""
         record = Record(self.json(value))
         if key is not None:
             record.key = self.json(key)
         return [record]
 
     def json(self, part: tuple[bytes, Any]) -> bytes:
-        """A value or a key, in its schema block where there is one."""
+        """A value or a key, with its schema block if schemas are written."""
         block, message = part
         return finish(block, message, b"}") if self.schemas else finish(b"", message, b"")
 
@@ -91,9 +98,9 @@ class Writer(NamedTuple):
 def schema_change(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
     """A message of the schema change topic."""
     source = writer.source(event, own)
-    discard(lost, SCHEMA_CHANGE_CODES)
+    retract(lost, SCHEMA_CHANGE_CODES)
     if source.commit_ts is not UNSET:
-        discard(lost, ("commit-ts",))
+        retract(lost, ("commit-ts",))
     note(event, lost, "emit-time-micros")
     changes = (own or NOTHING).get("tableChanges")
     database = event.database or ""
@@ -113,7 +120,7 @@ def schema_change(writer: Writer, event: Event, own: Kept, lost: list[str]) -> l
 
 def heartbeat(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
     """A heartbeat, whose key names the connector."""
-    discard(lost, ("database", "table", "event-time", "emit-time"))
+    retract(lost, ("database", "table", "event-time", "emit-time"))
     note(event, lost, "database", "table", "event-time", "emit-time-micros")
     name: str | None = writer.prefix or PREFIX
     if own is not None:
@@ -127,8 +134,8 @@ def watermark(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[
     source = writer.source(event, own)
     if source.connector != TICDC:
         return []
-    discard(lost, ("commit-ts",))
-    message = Watermark(source, thousandth(event.emit_time), None, "m")
+    retract(lost, ("commit-ts",))
+    message = Watermark(source, millis_or_none(event.emit_time), None, "m")
     name = connect_schema.dotted(source.name, "watermark")
     return writer.record(
         (connect_schema.watermark(name), message), (connect_schema.key([], (name,)), {})
@@ -138,13 +145,13 @@ def watermark(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[
 def boundary(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
     """The begin or the end of a transaction."""
     kept = own or NOTHING
-    discard(lost, ("database", "table", "event-time", "emit-time"))
+    retract(lost, ("database", "table", "event-time", "emit-time"))
     note(event, lost, "database", "table", "emit-time", "event-time-micros")
     id = transaction_id(event)
     message = Boundary(
         BOUNDARIES[event.op or ""],
         id,
-        small(kept.get("event_count")),
+        int64_or_none(kept.get("event_count")),
         json_or(kept.get("data_collections"), None),
         millis(event.event_time),
     )
@@ -160,22 +167,22 @@ def notification(writer: Writer, event: Event, own: Kept) -> list[Record]:
         kept.get("type"),
         kept.get("aggregate_type"),
         json_or(kept.get("additional_data"), None),
-        thousandth(event.emit_time),
+        millis_or_none(event.emit_time),
     )
     return writer.record((connect_schema.NOTIFICATION, message), None)
 
 
 def tombstone(event: Event, lost: list[str]) -> list[Record]:
-    """A null value, with the key as it came; keys of other formats are not Debezium's."""
+    """A null value with the original key; keys of other formats are dropped."""
     if event.format not in CONNECT_FORMATS:
         return []
-    discard(lost, ("extra",))
+    retract(lost, ("extra",))
     key = (event.extra or NOTHING).get("key")
     return [Record(None, None if key is None else key.encode())]
 
 
 def transaction_id(event: Event) -> str:
-    """The name of a transaction: its GTID, or where it starts in the binlog.
+    """The id of a transaction: its GTID, or its start in the binlog.
 
     >>> transaction_id(Event("marker", "begin", position={"file": "bin.1", "pos": "4"}))
     'file=bin.1,pos=4'
@@ -187,7 +194,7 @@ def transaction_id(event: Event) -> str:
 
 
 def json_or(text: str | None, otherwise: Any) -> Any:
-    """A kept object or array, as it was sent."""
+    """An object or array from `extra`, as it was sent."""
     try:
         return otherwise if text is None else nested(text)
     except Lossy:

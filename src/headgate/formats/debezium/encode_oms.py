@@ -1,4 +1,4 @@
-"""OMS's methods Debezium and DebeziumFlatten as they are written."""
+"""Encoders of OMS's methods Debezium and DebeziumFlatten."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ from headgate.formats._connect.encode_rows import (
 )
 from headgate.formats._connect.options import ValueOptions
 from headgate.formats.base import Encode
-from headgate.formats.debezium.encode_parts import bare, discard, finish, millis
+from headgate.formats.debezium.encode_parts import bare, finish, millis, retract
 from headgate.formats.debezium.messages import OmsHeartbeat, OmsHeartbeatSource, OmsRow, OmsSource
 
 OMS_CONNECTOR, OMS = "OB_MYSQL", "OMS"
 OMS_OPS = {"insert": "c", "update": "u", "delete": "d", "snapshot": "c"}
 
 
-def refuse_others(dialect: str, options: ValueOptions) -> None:
-    """Refuse options that OMS does not have."""
+def reject_debezium_options(dialect: str, options: ValueOptions) -> None:
+    """Reject options that OMS does not have."""
     common = names(EncodeOptions) | {"schemas_enable"}
-    for told in fields(options):
-        if told.name not in common and getattr(options, told.name) != told.default:
-            raise UsageError(f"option {spelled(told.name)} is Debezium's; OMS does not have it")
+    for option in fields(options):
+        if option.name not in common and getattr(options, option.name) != option.default:
+            raise UsageError(
+                f"option {spelled(option.name)} is not supported by OMS, only by Debezium"
+            )
     if options.schemas_enable and dialect != "oms":
-        raise UsageError(f"dialect {dialect} has no schema; leave schemas-enable out")
+        raise UsageError(f"dialect {dialect} has no schema; remove schemas-enable")
 
 
 def of_oms(event: Event) -> bool:
@@ -44,23 +46,22 @@ def of_oms(event: Event) -> bool:
     return event.format in CONNECT_FORMATS and event.dialect not in ("debezium", None)
 
 
-def oms_words(event: Event) -> tuple[Any, Any, Any, Any]:
-    """Who wrote the message, and its place in the log, which is OMS's own: connector, name,
-    version, pos."""
+def oms_origin(event: Event) -> tuple[Any, Any, Any, Any]:
+    """The connector, name, version and pos of a message's source; pos is OMS's own."""
     if not of_oms(event):
         return OMS_CONNECTOR, OMS, "", UNSET
-    told = (event.extra or NOTHING).get
-    place = (event.position or NOTHING).get("pos", UNSET)
-    return told("connector", UNSET), told("name", UNSET), told("version", UNSET), place
+    member = (event.extra or NOTHING).get
+    position = (event.position or NOTHING).get("pos", UNSET)
+    return member("connector", UNSET), member("name", UNSET), member("version", UNSET), position
 
 
-def note_oms(event: Event, lost: list[str]) -> None:
-    """Take back the loss of what OMS says of itself in all its methods."""
+def retract_oms_losses(event: Event, lost: list[str]) -> None:
+    """Remove the losses of members that all of OMS's methods have."""
     if lost and of_oms(event):
         if (event.position or NOTHING).keys() <= {"pos"}:
-            discard(lost, ("position",))
+            retract(lost, ("position",))
         if (event.extra or NOTHING).keys() <= {"connector", "name", "version", *HINTS}:
-            discard(lost, ("extra",))
+            retract(lost, ("extra",))
 
 
 def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
@@ -69,7 +70,7 @@ def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
     plain_start, end = (b'{"payload":', b"}") if wrapped else (b"", b"")
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        note_oms(event, lost)
+        retract_oms_losses(event, lost)
         if event.kind == "heartbeat":
             return [Record(finish(plain_start, oms_heartbeat(event), end))]
         if event.kind != "row" or event.op not in OMS_OPS:
@@ -77,7 +78,7 @@ def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = written_images(event, layout, lost)
         start = oms_start(event, layout, lost) if schemas else plain_start
-        connector, name, version, pos = oms_words(event)
+        connector, name, version, pos = oms_origin(event)
         source = OmsSource(
             connector,
             pos,
@@ -103,14 +104,14 @@ def oms_start(event: Event, layout: Layout, lost: list[str]) -> bytes:
     """OMS's schema block."""
     columns = columns_of(event, layout, lost)
     types = {name: column.head["type"] for name, column in columns.items()}
-    told = None if columns is layout.columns else tuple(types.items())
-    start: bytes = layout.block(told, lambda: connect_schema.oms_envelope(types))
+    cache_key = None if columns is layout.columns else tuple(types.items())
+    start: bytes = layout.block(cache_key, lambda: connect_schema.oms_envelope(types))
     return start
 
 
 def oms_heartbeat(event: Event) -> OmsHeartbeat:
-    """OMS: its heartbeat, whose place is a number."""
-    connector, name, version, pos = oms_words(event)
+    """OMS's heartbeat, whose pos is a number."""
+    connector, name, version, pos = oms_origin(event)
     source = OmsHeartbeatSource(
         version,
         connector,

@@ -13,12 +13,12 @@ from headgate.formats._connect.connectors import TICDC
 from headgate.formats._connect.encode_rows import (
     NOTHING,
 )
-from headgate.formats.debezium.encode_parts import bare, nanos, small
+from headgate.formats.debezium.encode_parts import bare, int64_or_none, nanos
 from headgate.formats.debezium.messages import Source
 from headgate.formats.encoding import to_json
 
 VERSION, CONNECTOR, PREFIX = "3.6.1.Final", "mysql", "headgate"
-"""What the source is called in events that no Debezium wrote."""
+"""The source's members in events that Debezium did not write."""
 PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 OF_MYSQL = (
     *("server_id", "gtid", "file", "pos", "row", "thread", "query"),
@@ -30,15 +30,15 @@ TEXTS = {"scn", "commit_scn", "start_scn", "rs_id", "row_id", "user_name", "keys
 
 
 def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None], Source]:
-    """A function from an event and what was kept of it to its source."""
-    usual_name = prefix or PREFIX
+    """A function from an event and its kept members to its source."""
+    default_name = prefix or PREFIX
 
     def source(event: Event, kept: Mapping[str, str] | None) -> Source:
         time = event.event_time or 0
-        found = Source(
+        block = Source(
             VERSION,
             CONNECTOR,
-            usual_name,
+            default_name,
             time // 1_000,
             "true" if event.op == "snapshot" else "false",
             event.database or "",
@@ -50,24 +50,25 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
         )
         if event.position is not None:
             place = event.position.get
-            found.sequence, found.gtid, found.file = place("sequence"), place("gtid"), place("file")
-            found.server_id, found.pos = small(place("server_id")), small(place("pos"))
-            found.row, found.thread = small(place("row")), small(place("thread"))
+            block.sequence, block.gtid, block.file = place("sequence"), place("gtid"), place("file")
+            block.server_id = int64_or_none(place("server_id"))
+            block.pos, block.row = int64_or_none(place("pos")), int64_or_none(place("row"))
+            block.thread = int64_or_none(place("thread"))
         if kept is not None:
-            found.version = kept.get("version", VERSION)
-            found.connector = kept.get("connector", CONNECTOR)
-            found.name = prefix or kept.get("name", PREFIX)
-            found.snapshot = kept.get("snapshot", "false")
-            found.query = kept.get("query")
-            if found.connector == TICDC:
-                of_ticdc(found, event, kept)
-        return found
+            block.version = kept.get("version", VERSION)
+            block.connector = kept.get("connector", CONNECTOR)
+            block.name = prefix or kept.get("name", PREFIX)
+            block.snapshot = kept.get("snapshot", "false")
+            block.query = kept.get("query")
+            if block.connector == TICDC:
+                of_ticdc(block, event, kept)
+        return block
 
     return source
 
 
 def of_ticdc(source: Source, event: Event, kept: Mapping[str, str]) -> None:
-    """Give a source TiCDC's members: the commit number, and no place in a binlog."""
+    """Set TiCDC's members: the commit timestamp, and no position in a binlog."""
     source.commit_ts, source.cluster_id = event.commit_ts, kept.get("cluster_id")
     source.file, source.server_id, source.pos, source.row, source.thread = "", 0, 0, 0, 0
 
@@ -75,9 +76,9 @@ def of_ticdc(source: Source, event: Event, kept: Mapping[str, str]) -> None:
 def make_written_source(
     prefix: str | None,
 ) -> Callable[[Event, Mapping[str, str] | None], tuple[Source, Any]]:
-    """The same, and what is written for it.
+    """The same, together with the JSON to write for it.
 
-    The rows of a transaction have one and the same where nobody tells their places in the log.
+    The rows of a transaction share one source if their log positions are unknown.
     """
     source_of = make_source(prefix)
     latest: tuple[Any, Source, Raw] | None = None
@@ -85,34 +86,36 @@ def make_written_source(
     def source(event: Event, kept: Mapping[str, str] | None) -> tuple[Source, Any]:
         nonlocal latest
         if event.position is not None or kept is not None:
-            own = source_of(event, kept)
-            return own, own
-        told = (event.event_time, event.op == "snapshot", *names_of(event))
-        if latest is None or latest[0] != told:
+            block = source_of(event, kept)
+            return block, block
+        cache_key = (event.event_time, event.op == "snapshot", *names_of(event))
+        if latest is None or latest[0] != cache_key:
             shared = source_of(event, None)
-            latest = told, shared, Raw(to_json(shared))
+            latest = cache_key, shared, Raw(to_json(shared))
         return latest[1:]
 
     return source
 
 
 def is_placed(source: Source) -> bool:
-    """Whether all of the place in the binlog is known that the connector's schema requires."""
+    """Whether every binlog member that the connector's schema requires is known."""
     required = (source.server_id, source.file, source.pos, source.row)
     return None not in required
 
 
 def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> Any:
     """The source of another database's connector: its members in place of MySQL's."""
-    found = msgspec.structs.asdict(source)
+    members = msgspec.structs.asdict(source)
     for name in OF_MYSQL:
-        del found[name]
+        del members[name]
     if source.schema is UNSET:
-        del found["schema"]
+        del members["schema"]
     place = {n: t for n, t in (event.position or NOTHING).items() if n not in PLACES}
-    own = {n.removeprefix("source."): t for n, t in kept.items() if n.startswith("source.")}
-    others = {n: t if n in TEXTS else bare(t) for n, t in (place | own).items()}
-    return found | others
+    kept_members = {
+        n.removeprefix("source."): t for n, t in kept.items() if n.startswith("source.")
+    }
+    others = {n: t if n in TEXTS else bare(t) for n, t in (place | kept_members).items()}
+    return members | others
 
 
 def names_of(event: Event) -> tuple[str | None, str | None, str | None]:
@@ -125,7 +128,7 @@ WITHOUT_DATABASE = ("postgresql", "oracle", "db2")
 
 
 def block_names(event: Event, source: Source) -> tuple[str | None, ...]:
-    """What the names of a table's schema blocks begin with.
+    """The first parts of the names of a table's schema blocks.
 
     >>> source = make_source("pg")(Event("row", "insert", "d", "t", schema="s"), None)
     >>> block_names(Event("row", "insert", "d", "t", schema="s"), source)

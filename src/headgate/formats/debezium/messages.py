@@ -1,4 +1,4 @@
-"""Debezium's and OMS's messages as they are written: members in order; UNSET ones are left out."""
+"""Debezium's and OMS's messages for encoding, in the order of their members; UNSET is omitted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 
 class Source(msgspec.Struct, gc=False):
-    """Where a change comes from, as since 2.6."""
+    """The source of a change, as of Debezium 2.6."""
 
     version: str
     connector: str
@@ -34,7 +34,7 @@ class Source(msgspec.Struct, gc=False):
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """A change, as since 2.7."""
+    """A change, as of Debezium 2.7."""
 
     before: Any
     after: Any
@@ -47,7 +47,7 @@ class Envelope(msgspec.Struct, gc=False):
 
 
 class Watermark(msgspec.Struct, gc=False):
-    """TiCDC: what says that every change up to a commit number was sent."""
+    """TiCDC: every change up to a commit timestamp has been sent."""
 
     source: Source
     ts_ms: int | None
@@ -56,7 +56,7 @@ class Watermark(msgspec.Struct, gc=False):
 
 
 class SchemaChange(msgspec.Struct, gc=False):
-    """A message of the schema change topic, as since 2.0."""
+    """A message of the schema change topic, as of Debezium 2.0."""
 
     source: Any
     ts_ms: int
@@ -87,7 +87,7 @@ class Notification(msgspec.Struct, gc=False):
 
 
 class OmsSource(msgspec.Struct, gc=False):
-    """OMS: where a change comes from."""
+    """OMS: the source of a change."""
 
     connector: Any
     pos: Any
@@ -99,7 +99,7 @@ class OmsSource(msgspec.Struct, gc=False):
 
 
 class OmsRow(msgspec.Struct, gc=False):
-    """OMS: a change; an image that there is not is left out."""
+    """OMS: a change; a missing image is omitted."""
 
     op: str
     before: Any

@@ -1,4 +1,4 @@
-"""The members of Debezium's envelope as they are read, with and without a schema block."""
+"""Reads Debezium's envelope, with and without a schema block."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEMA_FIRST, _PAYLOAD = b'{"schema":', b',"payload":'
 
 
 class Envelope(Times, gc=False):
-    """The envelope of all versions; what it leaves out is read by the auxiliary messages."""
+    """The envelope of all versions; other members are read from auxiliary messages."""
 
     op: str | None = None
     before: dict[str, Any] | None = None
@@ -36,14 +36,14 @@ class Envelope(Times, gc=False):
 
 
 class Wire(Envelope, gc=False):
-    """A message with or without the wrapper; the schema repeats and is cached by its bytes."""
+    """A message with or without the wrapper; its schema is cached by its bytes."""
 
     schema: Raw = NO_RAW
     payload: Envelope | UnsetType | None = UNSET
 
 
 class RawImages(msgspec.Struct, gc=False):
-    """The images alone, each value as its own bytes."""
+    """The images only, with values as raw bytes."""
 
     before: dict[str, Raw] | None = None
     after: dict[str, Raw] | None = None
@@ -55,39 +55,39 @@ raw_images_reader = reader(RawImages)
 
 
 Read = tuple[bytes, Envelope | None, bool, bytes]
-"""The schema's bytes, the envelope, whether it was wrapped, and the bytes that hold the images."""
+"""The schema's bytes, the envelope, whether it was wrapped, and the bytes with the images."""
 
 
 def make_reader() -> Callable[[bytes], Read]:
     """A function that reads a message.
 
     Kafka's converter writes `{"schema":…,"payload":…}` with the same kilobytes of schema each time.
-    What was read once as such a beginning is not read again.
+    A schema that was read once is recognised by its bytes and not parsed again.
     """
-    beginnings: dict[bytes, bytes] = {}
+    known_starts: dict[bytes, bytes] = {}
 
     def read(value: bytes) -> Read:
         end = 0
         if value.startswith(_SCHEMA_FIRST) and value.endswith(b"}"):
             end = value.find(_PAYLOAD) + len(_PAYLOAD)
-            schema = beginnings.get(value[:end])
+            schema = known_starts.get(value[:end])
             if schema is not None:
                 payload = value[end:-1]
                 try:
                     return schema, parse(envelope_reader, payload), True, payload
                 except DecodeError:
-                    end = 0  # the whole message says better what is wrong
+                    end = 0  # parsing the whole message gives a better error
         message = parse(wire_reader, value)
         if message is None:
             return NO_SCHEMA, None, False, value
         schema = NO_SCHEMA if message.schema is NO_RAW else bytes(message.schema)
         if message.payload is UNSET:
             return schema, message, False, value
-        known = _SCHEMA_FIRST + schema + _PAYLOAD
-        if value[:end] == known and end <= MOST_SCHEMA_BYTES:
-            if len(beginnings) >= MOST_PLANS:
-                beginnings.clear()
-            beginnings[known] = schema
+        start = _SCHEMA_FIRST + schema + _PAYLOAD
+        if value[:end] == start and end <= MOST_SCHEMA_BYTES:
+            if len(known_starts) >= MOST_PLANS:
+                known_starts.clear()
+            known_starts[start] = schema
         return schema, message.payload, True, value
 
     return read

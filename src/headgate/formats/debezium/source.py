@@ -1,4 +1,4 @@
-"""What Debezium says of a change's origin: the `source` block, its times, and the Kafka key."""
+"""The origin of a change: the `source` block, its times, and the Kafka key."""
 
 from __future__ import annotations
 
@@ -17,18 +17,26 @@ from headgate.formats._connect.keys import key_members
 
 NULL = Raw(b"null")
 OMS = "OMS"
-# What an Arrow timestamp and a Python datetime both hold: the years 1 to 9999.
+# The range of both an Arrow timestamp and a Python datetime: the years 1 to 9999.
 Seconds = Annotated[int, msgspec.Meta(ge=-62_135_596_800, le=253_402_300_799)]
 Millis = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000, le=253_402_300_799_999)]
 Micros = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
 Flag = str | bool | None
 
-ELSEWHERE = {"lsn", "scn", "commit_scn", "change_lsn", "commit_lsn", "event_serial_no", "txId"}
+OTHER_POSITIONS = {
+    "lsn",
+    "scn",
+    "commit_scn",
+    "change_lsn",
+    "commit_lsn",
+    "event_serial_no",
+    "txId",
+}
 """Positions of connectors other than MySQL's."""
 
 
 class Times(msgspec.Struct, gc=False):
-    """A moment in up to four units; the finest that is there counts."""
+    """A time in up to three units; the finest one present is used."""
 
     ts_ms: Millis | None = None
     ts_us: Micros | None = None
@@ -36,7 +44,7 @@ class Times(msgspec.Struct, gc=False):
 
 
 class Source(Times, gc=False):
-    """The members of `source` that say which change it is, of all connectors and versions."""
+    """The members of `source` that identify a change, of all connectors and versions."""
 
     version: str | None = None
     connector: str | None = None
@@ -61,7 +69,7 @@ class Source(Times, gc=False):
 
 
 class Transaction(msgspec.Struct, gc=False):
-    """A row's place in its transaction."""
+    """A row's position in its transaction."""
 
     id: str | None = None
     total_order: int | str | None = None
@@ -69,7 +77,7 @@ class Transaction(msgspec.Struct, gc=False):
 
 
 class RawSource(msgspec.Struct, gc=False):
-    """`source` alone, each member unread."""
+    """`source` only, with members as raw bytes."""
 
     source: dict[str, Raw] | None = None
 
@@ -77,36 +85,36 @@ class RawSource(msgspec.Struct, gc=False):
 NO_SOURCE = Source()
 _raw_source = reader(RawSource)
 UNSUPPORTED = {"mongodb": "MongoDB", "cassandra": "Cassandra"}
-"""Connectors whose messages have the envelope, but no rows with columns and values in it."""
+"""Connectors whose messages have the envelope, but not rows of columns."""
 
 
-def refuse_connector(connector: str | None) -> None:
-    """Refuse the messages of a connector that would be taken for rows and are none."""
+def reject_connector(connector: str | None) -> None:
+    """Reject messages of a connector that look like row changes and are not."""
     if connector in UNSUPPORTED:
         raise DecodeError(
             "unsupported-connector",
             f"Debezium's {UNSUPPORTED[connector]} connector is not supported",
-            "its changes are no rows with columns: leave its topics out",
+            "its changes are not rows with columns; exclude its topics",
         )
 
 
-def refuse_unsupported(value: bytes) -> None:
-    """The same for a message that cannot be read as an envelope."""
+def reject_unsupported(value: bytes) -> None:
+    """The same for a message that could not be parsed as an envelope."""
     if any(name.encode() in value for name in UNSUPPORTED):
-        found = key_members(value) or {}
-        source = key_members(bytes(found.get("source", b""))) or {}
-        refuse_connector(exact_text(source.get("connector", NULL)))
+        envelope = key_members(value) or {}
+        source = key_members(bytes(envelope.get("source", b""))) or {}
+        reject_connector(exact_text(source.get("connector", NULL)))
 
 
 def moment(times: Any) -> int | None:
-    """Microseconds since the epoch of a message or its source; 0 means that nobody knows.
+    """Microseconds since the epoch of a message or its source; 0 means unknown.
 
     >>> moment(Times(ts_ms=1465491411815, ts_us=1465491411815437)), moment(Times(ts_ms=0))
     (1465491411815437, None)
     """
     if times.ts_us:
-        found: int = times.ts_us
-        return found
+        time_us: int = times.ts_us
+        return time_us
     if times.ts_ns:
         return int(times.ts_ns // 1000)
     if times.ts_ms:
@@ -121,9 +129,9 @@ def source_moment(source: Source, oms: bool) -> int | None:
     1465491411000000
     """
     if oms and source.ts_ms and not source.ts_us:
-        return micros(source.ts_ms)  # OMS's document calls it seconds, its samples are milliseconds
-    found = moment(source)
-    return source.ts_sec * 1_000_000 if found is None and source.ts_sec else found
+        return micros(source.ts_ms)  # OMS documents seconds, but its samples have milliseconds
+    time_us = moment(source)
+    return source.ts_sec * 1_000_000 if time_us is None and source.ts_sec else time_us
 
 
 def is_oms(source: Source) -> bool:
@@ -137,13 +145,13 @@ def is_oms(source: Source) -> bool:
 
 
 def position_of(source: Source) -> dict[str, str] | None:
-    """The source's place in its log, under Debezium's own names.
+    """The source's position in its log, with Debezium's names.
 
     >>> position_of(Source(file="mysql-bin.000003", pos=154, row=0))
     {'file': 'mysql-bin.000003', 'pos': '154', 'row': '0'}
     """
     if source.connector == TICDC:
-        return None  # it has no binlog: these members are always empty or 0
+        return None  # without a binlog, these members are always empty or 0
     position: dict[str, str] = {}
     if source.file is not None:
         position["file"] = source.file
@@ -163,7 +171,7 @@ def position_of(source: Source) -> dict[str, str] | None:
 
 
 def flag(snapshot: Flag) -> str | None:
-    """The snapshot word, None where the row is no part of one.
+    """The value of `snapshot`; None if the row is not part of a snapshot.
 
     >>> flag(True), flag("last"), flag("false")
     ('true', 'last', None)
@@ -174,26 +182,26 @@ def flag(snapshot: Flag) -> str | None:
 
 
 def describe_source(source: Source) -> dict[str, str]:
-    """Who wrote the message: what only a re-encode needs."""
-    told = {
+    """The producer's members, which only encoding needs."""
+    members = {
         "version": source.version,
         "connector": source.connector,
         "name": source.name,
         "snapshot": flag(source.snapshot),
         "cluster_id": source.cluster_id,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in members.items() if value is not None}
 
 
-def describe_elsewhere(event: Event, payload: bytes) -> None:
-    """Keep the source members of other databases' connectors (PostgreSQL, Oracle, …)."""
-    found = parse(_raw_source, payload).source or {}
+def describe_other_connector(event: Event, payload: bytes) -> None:
+    """Keep the source members of connectors for other databases (PostgreSQL, Oracle, …)."""
+    members = parse(_raw_source, payload).source or {}
     known = {*Source.__struct_fields__} - {"keyspace"}
-    others = {n: t for n, raw in found.items() if n not in known and (t := exact_text(raw))}
-    position = {n: t for n, t in others.items() if n in ELSEWHERE}
+    others = {n: t for n, raw in members.items() if n not in known and (t := exact_text(raw))}
+    position = {n: t for n, t in others.items() if n in OTHER_POSITIONS}
     if position:
         event.position = {**(event.position or {}), **position}
-    extra = {f"source.{n}": t for n, t in others.items() if n not in ELSEWHERE}
+    extra = {f"source.{n}": t for n, t in others.items() if n not in OTHER_POSITIONS}
     if extra:
         event.extra = {**(event.extra or {}), **extra}
 
@@ -203,21 +211,21 @@ def _same(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 shared: Callable[[tuple[str, ...]], tuple[str, ...]] = Memo(_same).__getitem__
-"""The one tuple of those names, so that Arrow lays it down once."""
+"""One shared tuple per distinct list of names, so that Arrow stores it once."""
 
 
 def key_names(key: bytes | None) -> tuple[str, ...] | None:
-    """The key's column names; None where the key is absent or no struct.
+    """The key's column names; None if the key is absent or not a struct.
 
     >>> key_names(b'{"id":1001}'), key_names(b'{"payload":{"id":1}}'), key_names(b"7")
     (('id',), ('id',), None)
     """
-    found = key_members(key)
-    return None if found is None else shared(tuple(found))
+    struct = key_members(key)
+    return None if struct is None else shared(tuple(struct))
 
 
 def key_text(key: bytes | None) -> dict[str, str]:
-    """The key as it was sent, for events whose row is known by nothing else."""
+    """The key as it was sent, for events that nothing else identifies."""
     try:
         return {"key": key.decode()} if key else {}
     except UnicodeDecodeError:
@@ -225,7 +233,7 @@ def key_text(key: bytes | None) -> dict[str, str]:
 
 
 def tombstone(key: bytes | None, format: str, dialect: str | None) -> Event:
-    """A null value: the row of that key is gone.
+    """A null value: the row with that key was deleted.
 
     >>> tombstone(b'{"id":1}', "debezium", None).extra
     {'key': '{"id":1}'}

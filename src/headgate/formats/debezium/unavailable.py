@@ -1,9 +1,9 @@
-"""Debezium's placeholder for a value that the source's log did not hold.
+"""Debezium's placeholder for a value that is missing from the source's log.
 
-PostgreSQL leaves out large values that an update did not change, MySQL BLOB and TEXT with
-`binlog_row_image=NOBLOB` (its connector says so from 3.7 on; before, text that is the same as the
-placeholder is just text). Such a column is not in the event's image; `extra["unavailable"]` has its
-name and the placeholder as it was sent, so that Debezium's formats can write it again.
+PostgreSQL omits large values that an update did not change, MySQL omits BLOB and TEXT with
+`binlog_row_image=NOBLOB` (its connector writes the placeholder from 3.7 on; before, text equal to
+the placeholder is just text). Such a column is not in the event's image; `extra["unavailable"]` has
+its name and the placeholder as sent, so that Debezium's formats can write it again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MYSQL_SINCE = (3, 7)
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})")
 _json = msgspec.json.encode
 
-Take = Callable[[bytes, "dict[str, Any] | None", "dict[str, Any] | None"], "str | None"]
+Remove = Callable[[bytes, "dict[str, Any] | None", "dict[str, Any] | None"], "str | None"]
 
 
 @lru_cache(maxsize=100)
@@ -32,8 +32,8 @@ def may_lack(connector: str | None, version: str | None) -> bool:
     >>> may_lack("postgresql", "2.5.0.Final"), may_lack("mysql", "3.5.0.Final")
     (True, False)
     """
-    told = _VERSION.match(version or "")
-    return connector not in MYSQL or told is None or tuple(map(int, told.groups())) >= MYSQL_SINCE
+    match = _VERSION.match(version or "")
+    return connector not in MYSQL or match is None or tuple(map(int, match.groups())) >= MYSQL_SINCE
 
 
 def forms_of(placeholder: str) -> tuple[str, str, str]:
@@ -45,30 +45,30 @@ def forms_of(placeholder: str) -> tuple[str, str, str]:
 FORMS = forms_of(PLACEHOLDER)
 
 
-def make_take(placeholder: str | None) -> Take:
-    """A function from a message's bytes and its rows to the columns taken out of them, as JSON.
+def make_remover(placeholder: str | None) -> Remove:
+    """A function that removes placeholders from a message's rows and returns them as JSON.
 
     >>> row = {"id": 1, "body": "__debezium_unavailable_value"}
-    >>> make_take(None)(_json(row), None, row), row
+    >>> make_remover(None)(_json(row), None, row), row
     ('{"body":"__debezium_unavailable_value"}', {'id': 1})
     """
     text = placeholder or PLACEHOLDER
     raw = text.encode()
     forms = forms_of(text)
     arrays = ([text], [forms[1]], [*raw])
-    # Cut short, because the search for them is faster when their last letter is rare.
+    # Truncated, because the search is faster if the last character is rare.
     first, *others = (_json(form)[1:-1][:at] for form, at in zip(forms, (24, 37, 52)))
     numbers = _json([*raw])[1:-1]
 
-    def is_one(value: Any) -> bool:
+    def is_placeholder(value: Any) -> bool:
         if value.__class__ is str:
             return value in forms
         if value.__class__ is list:
             return value in arrays
         return value.__class__ is dict and value == {text: text}
 
-    def take(message: bytes, *rows: dict[str, Any] | None) -> str | None:
-        # `find`, because `in` first takes the marks for a number and makes an error of that.
+    def remove(message: bytes, *rows: dict[str, Any] | None) -> str | None:
+        # `find`, because `in` first tries to read the bytes as an integer, which is slow.
         if (
             message.find(first) < 0
             and message.find(others[0]) < 0
@@ -76,12 +76,12 @@ def make_take(placeholder: str | None) -> Take:
             and message.find(numbers) < 0
         ):
             return None
-        taken = {
+        removed = {
             name: row.pop(name)
             for row in rows
             if row
-            for name in [name for name, value in row.items() if is_one(value)]
+            for name in [name for name, value in row.items() if is_placeholder(value)]
         }
-        return _json(taken).decode() if taken else None
+        return _json(removed).decode() if removed else None
 
-    return take
+    return remove

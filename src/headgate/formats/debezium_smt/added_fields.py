@@ -15,7 +15,7 @@ from headgate.formats._connect.encode_rows import (
     NOTHING,
 )
 from headgate.formats.debezium.encode import OPS, ORDERS
-from headgate.formats.debezium.encode_parts import nanos, small, thousandth
+from headgate.formats.debezium.encode_parts import int64_or_none, millis_or_none, nanos
 from headgate.formats.debezium.encode_source import PLACES, with_own_members
 from headgate.formats.debezium.messages import Source
 from headgate.formats.encoding import name_list
@@ -32,7 +32,7 @@ the message has no such member."""
 
 ENVELOPE: dict[str, Get] = {
     "op": lambda event, source, kept: OPS[event.op or ""],
-    "ts_ms": lambda event, source, kept: thousandth(event.emit_time),
+    "ts_ms": lambda event, source, kept: millis_or_none(event.emit_time),
     "ts_us": lambda event, source, kept: event.emit_time,
     "ts_ns": lambda event, source, kept: nanos(event.emit_time),
 }
@@ -113,7 +113,7 @@ def from_source(member: str) -> Get:
 
 def typed(text: str | None, wire: str) -> Any:
     """A kept value as what it is in the schema."""
-    found = small(text) if wire.startswith("int") else None
+    found = int64_or_none(text) if wire.startswith("int") else None
     return text if found is None else found
 
 

@@ -28,7 +28,7 @@ from headgate.formats.debezium.auxiliary import shape
 from headgate.formats.debezium.reader import NO_SCHEMA
 from headgate.formats.debezium.source import Times, flag, key_names, key_text, moment
 from headgate.formats.debezium.source import tombstone as null_value
-from headgate.formats.debezium.unavailable import make_take
+from headgate.formats.debezium.unavailable import make_remover
 from headgate.schema.known_tables import KnownTables
 
 DELETED = "__deleted"
@@ -99,7 +99,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     plan_of = planner(options, lambda name: not is_metadata(name, prefix))
     envelope = debezium.make_decoder(dialect, value_options(options))
     layouts: Memo[tuple[str, ...], Layout] = Memo(lambda names: make_layout(names, prefix))
-    take_unavailable = make_take(options.unavailable_value_placeholder)
+    remove_unavailable = make_remover(options.unavailable_value_placeholder)
     table_of = topic_tables(options.schema)
     oms = dialect == "oms"
 
@@ -131,7 +131,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             format="debezium-smt",
             dialect=dialect or "debezium",
         )
-        missing = take_unavailable(payload, row, None)
+        missing = remove_unavailable(payload, row, None)
         extra = dict(layout.fields)
         for name in layout.kept:
             member = told[layout.meta[name]]

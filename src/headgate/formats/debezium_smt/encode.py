@@ -40,8 +40,8 @@ from headgate.formats.debezium.encode import (
     type_codes,
 )
 from headgate.formats.debezium.encode_auxiliary import auxiliary, note, tombstone
-from headgate.formats.debezium.encode_oms import oms_encoder, refuse_others
-from headgate.formats.debezium.encode_parts import discard, finish
+from headgate.formats.debezium.encode_oms import oms_encoder, reject_debezium_options
+from headgate.formats.debezium.encode_parts import finish, retract
 from headgate.formats.debezium.encode_source import PLACES, block_names, make_source
 from headgate.formats.debezium_smt.added_fields import (
     REWRITTEN,
@@ -94,7 +94,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     """An encoder of one dialect."""
     oms = dialect == "oms"
     if oms:
-        refuse_others("oms-smt", options)
+        reject_debezium_options("oms-smt", options)
     schemas = not oms and options.schemas_enable is not False
     rows = row_writer(oms, schemas, options)
     others = oms_encoder(True, False) if oms else auxiliary(options.topic_prefix, schemas)
@@ -111,14 +111,14 @@ def make_encoder(dialect: str, options: Options) -> Encode:
                 return own_tombstone(event, lost)
             return tombstone(event, lost) if mode == "rewrite-with-tombstone" else []
         if oms and event.kind == "heartbeat":
-            discard(lost, BEAT_CODES)  # it has its envelope, and the rows have none
+            retract(lost, BEAT_CODES)  # it has its envelope, and the rows have none
             note(event, lost, "event-time-micros", "emit-time-micros")
         if event.kind != "row":
             return others(event, lost)
         if event.op not in OPS or event.op == "truncate":
             return []
         fields, told = own_fields(event) if own else (usual, carried)
-        discard(lost, told)  # the options do not know which fields the row has
+        retract(lost, told)  # the options do not know which fields the row has
         if event.schema is not None and "schema-name" not in told:
             event = flattened(event)
             lost.append("schema-name")
