@@ -27,8 +27,8 @@ IN_TRANSACTION = ("id", *ORDERS)
 
 
 Get = Callable[[Event, Any, Mapping[str, str]], Any]
-"""From an event, its source and what was kept of it to the value of an added field, UNSET where
-the message has no such member."""
+"""From an event, its source and its kept members to the value of an added field; UNSET if the
+message has no such member."""
 
 ENVELOPE: dict[str, Get] = {
     "op": lambda event, source, kept: OPS[event.op or ""],
@@ -52,11 +52,11 @@ CARRIED = {
     "source.ts_ns": ("event-time", "event-time-millis", "event-time-micros"),
     **{f"source.{name}": (f"position.{name}",) for name in PLACES},
 }
-"""What each added field carries."""
+"""The codes of what an added field can represent, by its path."""
 
 
 class Added(NamedTuple):
-    """One added field: its name, its type in the schema, and what finds its value."""
+    """One added field: its name, its type in the schema, and the function that gets its value."""
 
     name: str
     type: str
@@ -66,7 +66,7 @@ class Added(NamedTuple):
 def added(name: str, path: str) -> Added:
     """An added field from `op`, `source.ts_ms`, or a member by its own name.
 
-    The transform looks for it where it says, else in the envelope.
+    The transform looks in the struct that the path names, else in the envelope.
 
     >>> added("__op", "op").get(Event("row", "insert"), None, {})
     'c'
@@ -98,27 +98,27 @@ def wire_of(member: str) -> str:
 
 
 def from_source(member: str) -> Get:
-    """What finds a member of the source; connectors of other databases have their own."""
+    """A function that returns a member of the source, also of connectors for other databases."""
 
     def get(event: Event, source: Any, kept: Mapping[str, str]) -> Any:
         if source.connector not in MYSQL_LIKE:
-            found = with_own_members(source, event, kept).get(member, UNSET)
+            value = with_own_members(source, event, kept).get(member, UNSET)
         else:
-            found = getattr(source, member) if member in Source.__struct_fields__ else UNSET
-        # "false" is only the schema's default, which the transform does not write.
-        return None if member == connect_schema.SNAPSHOT and found == "false" else found
+            value = getattr(source, member) if member in Source.__struct_fields__ else UNSET
+        # The transform does not write "false", which is the schema's default.
+        return None if member == connect_schema.SNAPSHOT and value == "false" else value
 
     return get
 
 
 def typed(text: str | None, wire: str) -> Any:
-    """A kept value as what it is in the schema."""
-    found = int64_or_none(text) if wire.startswith("int") else None
-    return text if found is None else found
+    """A kept value with its type from the schema."""
+    number = int64_or_none(text) if wire.startswith("int") else None
+    return text if number is None else number
 
 
 def deleted(event: Event, source: Any, kept: Mapping[str, str]) -> str:
-    """Whether the row is gone, as text."""
+    """Whether the row was deleted, as text."""
     return "true" if event.op == "delete" else "false"
 
 
@@ -126,7 +126,7 @@ REWRITTEN = Added(DELETED, "string", deleted)
 
 
 def path_of(name: str, prefix: str) -> str:
-    """Where an added field of a decoded row came from.
+    """The path of an added field of a decoded row.
 
     >>> path_of("__source_ts_ms", "__"), path_of("__op", "__")
     ('source.ts_ms', 'op')
@@ -139,34 +139,34 @@ def path_of(name: str, prefix: str) -> str:
 
 
 def own_field(name: str, prefix: str, is_boolean: bool) -> Added:
-    """An added field of a row that this format has decoded: from the event, or as it was kept."""
+    """An added field of a row that this format decoded: from the event, or as kept in `extra`."""
     if name == DELETED:
         if is_boolean:
             return Added(name, "boolean", lambda event, source, kept: event.op == "delete")
         return REWRITTEN
     path = path_of(name, prefix)
-    found = added(name, path)
+    field = added(name, path)
     if path in CARRIED:
-        return found
-    return found._replace(get=lambda event, source, kept: typed(kept.get(name), found.type))
+        return field
+    return field._replace(get=lambda event, source, kept: typed(kept.get(name), field.type))
 
 
 Fields = tuple[list[Added], frozenset[str]]
-"""The added fields in their order, and what they carry."""
+"""The added fields in their order, and the codes of what they can represent."""
 
 
 def codes_of(paths: Iterable[str]) -> frozenset[str]:
-    """What added fields carry."""
+    """The codes of what added fields can represent."""
     return frozenset(code for path in paths for code in CARRIED.get(path, ()))
 
 
 def make_own_fields(prefix: str) -> Callable[[Event], Fields]:
-    """A function from a row that this format has decoded to its added fields."""
+    """A function from a row that this format decoded to its added fields."""
 
-    def make(told: tuple[str | None, str | None]) -> Fields:
-        names, booleans = map(name_list, told)
-        found = [own_field(name, prefix, DELETED in booleans) for name in names]
-        return found, codes_of(path_of(name, prefix) for name in names)
+    def make(cache_key: tuple[str | None, str | None]) -> Fields:
+        names, booleans = map(name_list, cache_key)
+        fields = [own_field(name, prefix, DELETED in booleans) for name in names]
+        return fields, codes_of(path_of(name, prefix) for name in names)
 
     known = Memo(make)
 

@@ -1,7 +1,7 @@
 """Debezium's rows without their envelope (ExtractNewRecordState), and OMS's DebeziumSmt.
 
 Vendors' documents: Debezium "New Record State Extraction"; OMS "DebeziumSmt JSON message format".
-What such a row cannot say any more: docs/formats/debezium-smt.md.
+What such a row no longer contains: docs/formats/debezium-smt.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headgate.core.event import Event, qualified
 from headgate.core.json import members, parse, reader
 from headgate.core.options import option
 from headgate.core.values import convert, exact_nested, to_text
-from headgate.formats._connect.columns import ValueOptions
+from headgate.formats._connect.columns import ValueOptions, Writer
 from headgate.formats._connect.decode_values import planner
 from headgate.formats._connect.keys import WRAPPER
 from headgate.formats.base import Decode, Sniffed
@@ -39,12 +39,12 @@ TIMES = ("ts_ms", "ts_us", "ts_ns")
 SOURCE_POSITIONS = {f"source_{n}" for n in POSITIONS}
 SOURCE_TIMES = {f"source_{n}" for n in TIMES}
 NAMES = ("db", "schema", "table")
-HOUSED = {DELETED, "op", *NAMES, *(f"source_{n}" for n in NAMES), *TIMES}
-HOUSED |= SOURCE_POSITIONS | SOURCE_TIMES
+IN_EVENT = {DELETED, "op", *NAMES, *(f"source_{n}" for n in NAMES), *TIMES}
+IN_EVENT |= SOURCE_POSITIONS | SOURCE_TIMES
 DELETED_WORDS = {"true": True, "false": False, True: True, False: False, None: False}
 
-_NO_TOPIC = re.compile(r"[^A-Za-z0-9._-]", re.ASCII)
-"""What Debezium writes as an underscore in topics' names."""
+_INVALID_IN_TOPIC = re.compile(r"[^A-Za-z0-9._-]", re.ASCII)
+"""Characters that Debezium replaces with an underscore in topic names."""
 _WRAPPED = re.compile(rb'\s*\{\s*"(?:schema|payload)"\s*:')
 _row = reader(dict[str, Any] | None)
 _json = msgspec.json.encode
@@ -54,18 +54,18 @@ _json = msgspec.json.encode
 class Options(ValueOptions):
     """Options of debezium-smt."""
 
-    database: str | None = option(None, "the rows' database, where neither row nor topic says it")
-    table: str | None = option(None, "the rows' table, where neither row nor topic says it")
+    database: str | None = option(None, "the rows' database, if neither row nor topic contains it")
+    table: str | None = option(None, "the rows' table, if neither row nor topic contains it")
     add_fields_prefix: str = option("__", "the transform's add.fields.prefix")
 
 
 class Layout(NamedTuple):
-    """What the member names of a row mean; made once per distinct list of names."""
+    """The meaning of a row's member names, made once per distinct list of names."""
 
     meta: dict[str, str]
-    """The added fields, and their names without the prefix."""
+    """The added fields, with their names without the prefix."""
     kept: list[str]
-    """The added fields that no column of the event has."""
+    """The added fields that are kept in `extra`."""
     fields: dict[str, str]
     timed: bool
     placed: bool
@@ -74,7 +74,7 @@ class Layout(NamedTuple):
 
 
 def make_layout(names: tuple[str, ...], prefix: str) -> Layout:
-    """Tell added fields from columns.
+    """Separate added fields from columns.
 
     >>> make_layout(("id", "__op", "__lsn"), "__").meta
     {'__op': 'op', '__lsn': 'lsn'}
@@ -84,7 +84,7 @@ def make_layout(names: tuple[str, ...], prefix: str) -> Layout:
     flattened = DELETED in meta or (prefix != "" and f"{prefix}op" in meta)
     return Layout(
         meta,
-        [n for n, short in meta.items() if short not in HOUSED],
+        [n for n, short in meta.items() if short not in IN_EVENT],
         {"fields": _json(added).decode()} if added else {},
         any(short in TIMES or short in SOURCE_TIMES for short in meta.values()),
         any(short in SOURCE_POSITIONS for short in meta.values()),
@@ -116,51 +116,52 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if layout.auxiliary or (layout.envelope and isinstance(row["source"], dict)):
             return envelope(key, value, topic)
         if options.strict and dialect is None:
-            refuse_guess(layout, schema)
-        told = take_metadata(row, layout)
-        database, home, table = place(told, topic if not oms else None, options, table_of)
-        plan = plan_of(schema, "oms" if oms else "debezium", database, qualified(home, table))
+            reject_ambiguous(layout, schema)
+        metadata = remove_metadata(row, layout)
+        database, namespace, table = place(metadata, None if oms else topic, options, table_of)
+        writer: Writer = "oms" if oms else "debezium"
+        plan = plan_of(schema, writer, database, qualified(namespace, table))
         event = Event(
             "row",
             None,
             database,
             table,
-            schema=home,
+            schema=namespace,
             key=key_names(key),
             types=plan.types,
             format="debezium-smt",
             dialect=dialect or "debezium",
         )
-        missing = remove_unavailable(payload, row, None)
+        unavailable = remove_unavailable(payload, row, None)
         extra = dict(layout.fields)
         for name in layout.kept:
-            member = told[layout.meta[name]]
+            member = metadata[layout.meta[name]]
             if member is not None:
                 extra[name] = scalar(name, member)
         convert(row, plan.converters)
-        typed = plan.booleans if schema != NO_SCHEMA else None
-        extra |= row_to_text(row, payload, typed, told.get(DELETED).__class__ is bool)
+        schema_booleans = plan.booleans if schema != NO_SCHEMA else None
+        extra |= row_to_text(row, payload, schema_booleans, metadata.get(DELETED).__class__ is bool)
         if event.key is not None and debezium.lacks(row, event.key):
             extra |= key_text(key)
-        operate(event, row, told, extra)
+        set_operation(event, row, metadata, extra)
         if layout.timed or layout.placed:
-            describe_times(event, told)
-        if missing is not None:
-            extra["unavailable"] = missing
+            describe_times(event, metadata)
+        if unavailable is not None:
+            extra["unavailable"] = unavailable
         event.extra = extra or None
         return [event]
 
     return decode
 
 
-def take_metadata(row: dict[str, Any], layout: Layout) -> dict[str, Any]:
-    """Take the members that the transform added out of a row."""
-    told = {short: row.pop(name) for name, short in layout.meta.items()}
+def remove_metadata(row: dict[str, Any], layout: Layout) -> dict[str, Any]:
+    """Remove the fields that the transform added from a row, and return them."""
+    metadata = {short: row.pop(name) for name, short in layout.meta.items()}
     if not row:
         raise DecodeError(
             "missing-member", "the row has no columns", "check that the format is right"
         )
-    return told
+    return metadata
 
 
 def row_to_text(
@@ -169,7 +170,7 @@ def row_to_text(
     booleans_by_schema: Iterable[str] | None,
     bare_deleted: bool,
 ) -> dict[str, str]:
-    """Turn a row's values into canonical text, and tell how they came."""
+    """Convert a row's values to canonical text; returns how they were sent."""
     numbers: list[str] = []
     booleans: list[str] = []
     nested: list[str] = []
@@ -180,13 +181,13 @@ def row_to_text(
         numbers, booleans, nested = [], [*booleans_by_schema], []
     if bare_deleted:
         booleans.append(DELETED)
-    return noted(numbers, booleans, nested)
+    return bare_columns(numbers, booleans, nested)
 
 
 def value_options(options: Options) -> debezium.Options:
-    """The part of the options that the envelope's decoder has too."""
-    given = {f: getattr(options, f) for f in debezium.Options.__dataclass_fields__}
-    return debezium.Options(**given)
+    """The options that the envelope's decoder has too."""
+    shared = {f: getattr(options, f) for f in debezium.Options.__dataclass_fields__}
+    return debezium.Options(**shared)
 
 
 def unwrap(value: bytes) -> tuple[bytes, bytes]:
@@ -196,11 +197,11 @@ def unwrap(value: bytes) -> tuple[bytes, bytes]:
     ((b'null', b'{"id":1}'), (b'null', b'{"id":1}'))
     """
     if _WRAPPED.match(value):
-        found = parse(members, value)
-        if "payload" in found and found.keys() <= WRAPPER:
-            payload = bytes(found["payload"])
+        raw_members = parse(members, value)
+        if "payload" in raw_members and raw_members.keys() <= WRAPPER:
+            payload = bytes(raw_members["payload"])
             if payload[:1] == b"{" or payload == b"null":
-                return bytes(found.get("schema", b"null")), payload
+                return bytes(raw_members.get("schema", b"null")), payload
     return b"null", value
 
 
@@ -216,49 +217,49 @@ def is_metadata(name: str, prefix: str) -> bool:
     return name == DELETED or short in KNOWN or short.startswith(FAMILIES)
 
 
-def refuse_guess(layout: Layout, schema: bytes) -> None:
-    """Refuse a row that Debezium and OMS write alike."""
+def reject_ambiguous(layout: Layout, schema: bytes) -> None:
+    """Reject a row that Debezium and OMS write alike."""
     if schema == NO_SCHEMA and not layout.meta.keys() - {DELETED}:
         raise DecodeError(
             "ambiguous-dialect",
             "a bare row can be of dialect debezium or oms",
-            "name the dialect, as in debezium-smt:oms",
+            "specify the dialect, as in debezium-smt:oms",
         )
 
 
 def topic_tables(sql: str | None) -> Mapping[str, tuple[str, str]]:
-    """The tables of a schema, by the end of their topic's name, where those are told apart.
+    """The tables of a schema by the end of their topic's name, if that is unique.
 
     >>> topic_tables("CREATE TABLE shop.`a.b ü` (id INT)")
     {'shop.a.b__': ('shop', 'a.b ü')}
     """
     if sql is None:
         return {}
-    found: dict[str, list[tuple[str, str]]] = {}
+    by_topic_end: dict[str, list[tuple[str, str]]] = {}
     for database, table in KnownTables(sql).names():
         if database is not None:
-            found.setdefault(_NO_TOPIC.sub("_", f"{database}.{table}"), []).append(
+            by_topic_end.setdefault(_INVALID_IN_TOPIC.sub("_", f"{database}.{table}"), []).append(
                 (database, table)
             )
-    return {end: tables[0] for end, tables in found.items() if len(tables) == 1}
+    return {end: tables[0] for end, tables in by_topic_end.items() if len(tables) == 1}
 
 
 def place(
-    told: dict[str, Any],
+    metadata: dict[str, Any],
     topic: str | None,
     options: Options,
     tables: Mapping[str, tuple[str, str]],
 ) -> tuple[str | None, str | None, str | None]:
     """Database, schema and table: from the options, else the added fields, else the topic.
 
-    The topic's last parts are database and table, or `schema.table` where the row tells that it
-    has a schema, with a database before them in SQL Server's. Names may have dots themselves and
-    letters that topics have not: a table that a schema tells is known by its topic's end.
+    The topic ends with database and table, or with `schema.table` if the row has a schema (SQL
+    Server's has the database before them). Names may contain dots and characters that topics do not
+    allow: a table of the schema file is recognised by the end of its topic.
     """
-    database, schema, table = (told.get(n) or told.get(f"source_{n}") for n in NAMES)
+    database, schema, table = (metadata.get(n) or metadata.get(f"source_{n}") for n in NAMES)
     for name in (database, schema, table):
         if name is not None and not isinstance(name, str):
-            raise wrong("the added field for database, schema or table is no text")
+            raise wrong_type("the added field for database, schema or table is not a string")
     parts = topic.split(".") if topic else []
     if schema is None and tables and (known := topic_table(parts, tables)):
         database, table = database or known[0], table or known[1]
@@ -272,80 +273,85 @@ def place(
 
 
 def topic_table(parts: list[str], tables: Mapping[str, tuple[str, str]]) -> tuple[str, str] | None:
-    """The table whose topic has such parts, of those that are known."""
+    """The known table whose topic has these parts."""
     ends = (".".join(parts[at:]) for at in range(1, len(parts)))
     return next((tables[end] for end in ends if end in tables), None)
 
 
-def operate(event: Event, row: dict[str, Any], told: dict[str, Any], extra: dict[str, str]) -> None:
-    """Set the operation and put the row into the image that it is."""
-    word = told.get(DELETED)
+def set_operation(
+    event: Event, row: dict[str, Any], metadata: dict[str, Any], extra: dict[str, str]
+) -> None:
+    """Set the operation, and the row as the image before or after."""
+    word = metadata.get(DELETED)
     deleted = DELETED_WORDS.get(word) if word is None or isinstance(word, str | bool) else None
-    code = told.get("op")
+    code = metadata.get("op")
     op = debezium.OPS.get(code) if isinstance(code, str) else None
     if deleted is None:
-        raise wrong("__deleted is neither true nor false")
+        raise wrong_type("__deleted is neither true nor false")
     if code is not None and (op is None or op == "truncate"):
-        raise DecodeError("unknown-type", "the added op is no row's", "known: c, u, d, r")
+        raise DecodeError("unknown-type", "the added op is not a row change", "known: c, u, d, r")
     if deleted or op == "delete":
         event.op, event.before = "delete", row
         return
-    if op == "insert" and flag(told.get("source_snapshot")):
+    if op == "insert" and flag(metadata.get("source_snapshot")):
         op = "snapshot"
     if op is None:
-        op = "update"  # all that is known is that the row now looks like this
+        op = "update"  # insert or update: only the row's new content is known
         extra["upsert"] = "true"
     event.op, event.after = op, row
 
 
-def noted(numbers: list[str], booleans: list[str], nested: list[str]) -> dict[str, str]:
-    """Which columns of a row without types came as bare numbers, true/false, objects or arrays."""
-    found = (("numbers", numbers), ("booleans", booleans), ("nested", nested))
-    return {name: _json(columns).decode() for name, columns in found if columns}
+def bare_columns(numbers: list[str], booleans: list[str], nested: list[str]) -> dict[str, str]:
+    """The untyped columns that were sent as numbers, as true/false, and as objects or arrays."""
+    by_kind = (("numbers", numbers), ("booleans", booleans), ("nested", nested))
+    return {name: _json(columns).decode() for name, columns in by_kind if columns}
 
 
 def scalar(name: str, value: Any) -> str:
     """The text of an added field."""
     if isinstance(value, dict | list):
-        raise wrong(f"the added field {shown(name, 40)} is no text or number")
+        raise wrong_type(f"the added field {shown(name, 40)} is neither a string nor a number")
     return str(value) if not isinstance(value, bool) else str(value).lower()
 
 
-def describe_times(event: Event, told: dict[str, Any]) -> None:
+def describe_times(event: Event, metadata: dict[str, Any]) -> None:
     """Set times and position from the added fields."""
-    event.emit_time = moment(times(told, ""))
-    event.event_time = moment(times(told, "source_"))
+    event.emit_time = moment(times(metadata, ""))
+    event.event_time = moment(times(metadata, "source_"))
     position = {
-        n: scalar(n, told[f"source_{n}"]) for n in POSITIONS if told.get(f"source_{n}") is not None
+        n: scalar(n, metadata[f"source_{n}"])
+        for n in POSITIONS
+        if metadata.get(f"source_{n}") is not None
     }
     event.position = position or None
 
 
-def times(told: dict[str, Any], family: str) -> Times:
-    """The added times of one family, checked."""
-    given = {n: told[f"{family}{n}"] for n in TIMES if told.get(f"{family}{n}") is not None}
-    if not given:
+def times(metadata: dict[str, Any], family: str) -> Times:
+    """The added times of one family, validated."""
+    sent = {n: metadata.get(f"{family}{n}") for n in TIMES}
+    present = {n: time for n, time in sent.items() if time is not None}
+    if not present:
         return NO_TIMES
     try:
-        return msgspec.convert(given, Times)
+        return msgspec.convert(present, Times)
     except msgspec.ValidationError:
-        raise wrong(f"{family}{next(iter(given))} is no time") from None
+        raise wrong_type(f"{family}{next(iter(present))} is not a valid time") from None
 
 
 NO_TIMES = Times()
 
 
-def wrong(what: str) -> DecodeError:
+def wrong_type(what: str) -> DecodeError:
     """The error for an added field of the wrong type."""
     return DecodeError("wrong-type", what, "check add-fields-prefix, or whether it is a column")
 
 
 def recognises(message: Sniffed) -> bool:
     """The transform's own members, bare or under `payload`."""
-    found = message.members
-    if "payload" in found and found.keys() <= WRAPPER:
-        payload = bytes(found["payload"])
+    raw_members = message.members
+    if "payload" in raw_members and raw_members.keys() <= WRAPPER:
+        payload = bytes(raw_members["payload"])
         if payload[:1] != b"{":
             return False
-        found = parse(members, payload)
-    return DELETED in found or "__op" in found
+        raw_members = parse(members, payload)
+    return DELETED in raw_members or "__op" in raw_members

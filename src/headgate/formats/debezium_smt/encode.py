@@ -57,12 +57,12 @@ MODES = ("rewrite", "rewrite-with-tombstone", "tombstone", "delete-to-tombstone"
 
 @dataclass(frozen=True)
 class Options(ValueOptions):
-    """Options of debezium-smt when it is written; the transform's own have its names."""
+    """Options for encoding debezium-smt, named as in the transform."""
 
     add_fields: str | None = option(
-        None, "metadata put beside the columns: 'op,table,source.ts_ms', as the transform has it"
+        None, "metadata added to the columns: 'op,table,source.ts_ms', as in the transform"
     )
-    add_fields_prefix: str = option("__", "what the names of added fields start with")
+    add_fields_prefix: str = option("__", "the prefix of the names of added fields")
     delete_tombstone_handling_mode: str = option(
         "rewrite",
         "how a delete is written: as a row, a row and a null value, a null value, or not at all",
@@ -70,24 +70,24 @@ class Options(ValueOptions):
     )
 
 
-def asked(options: Options) -> dict[str, str]:
-    """The added fields that the options ask for: their names, and where each comes from.
+def requested_fields(options: Options) -> dict[str, str]:
+    """The names and paths of the added fields that the options request.
 
-    >>> asked(Options(add_fields="op,source.ts_ms,table:tbl"))
+    >>> requested_fields(Options(add_fields="op,source.ts_ms,table:tbl"))
     {'__op': 'op', '__source_ts_ms': 'source.ts_ms', '__tbl': 'table'}
     """
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for part in (options.add_fields or "").split(","):
         path, _, name = part.strip().partition(":")
         family, dot, _ = path.rpartition(".")
         if dot and family not in ("source", "transaction"):
             raise UsageError(
-                f"option add-fields cannot hold {path!r}; it may hold op, ts_ms, the source's "
+                f"option add-fields: unknown field {path!r}; known: op, ts_ms, the source's "
                 "members, source.<member> and transaction.<member>"
             )
         if path:
-            found[options.add_fields_prefix + (name or path.replace(".", "_"))] = path
-    return found
+            paths[options.add_fields_prefix + (name or path.replace(".", "_"))] = path
+    return paths
 
 
 def make_encoder(dialect: str, options: Options) -> Encode:
@@ -100,9 +100,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     others = oms_encoder(True, False) if oms else auxiliary(options.topic_prefix, schemas)
     own_fields = make_own_fields(options.add_fields_prefix)
     mode = options.delete_tombstone_handling_mode
-    usual = [REWRITTEN] if mode.startswith("rewrite") else []
-    usual += [added(name, path) for name, path in asked(options).items()]
-    carried = carried_by(options)
+    default_fields = [REWRITTEN] if mode.startswith("rewrite") else []
+    default_fields += [added(name, path) for name, path in requested_fields(options).items()]
+    default_codes = carried_by(options)
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
         own = event.format == "debezium-smt" and event.dialect in (dialect, None)
@@ -111,15 +111,15 @@ def make_encoder(dialect: str, options: Options) -> Encode:
                 return own_tombstone(event, lost)
             return tombstone(event, lost) if mode == "rewrite-with-tombstone" else []
         if oms and event.kind == "heartbeat":
-            retract(lost, BEAT_CODES)  # it has its envelope, and the rows have none
+            retract(lost, HEARTBEAT_CODES)  # unlike rows, heartbeats have an envelope
             note(event, lost, "event-time-micros", "emit-time-micros")
         if event.kind != "row":
             return others(event, lost)
         if event.op not in OPS or event.op == "truncate":
             return []
-        fields, told = own_fields(event) if own else (usual, carried)
-        retract(lost, told)  # the options do not know which fields the row has
-        if event.schema is not None and "schema-name" not in told:
+        fields, codes = own_fields(event) if own else (default_fields, default_codes)
+        retract(lost, codes)  # the row's fields are not known from the options
+        if event.schema is not None and "schema-name" not in codes:
             event = flattened(event)
             lost.append("schema-name")
         return rows(event, fields, own, lost)
@@ -129,14 +129,14 @@ def make_encoder(dialect: str, options: Options) -> Encode:
 
 Keyed = tuple[list[Record], Any]
 """The messages of a row, and the values of its key."""
-BEAT_CODES = ("database", "table", "event-time", "emit-time")
+HEARTBEAT_CODES = ("database", "table", "event-time", "emit-time")
 replace = msgspec.structs.replace
 
 
 def row_writer(
     oms: bool, schemas: bool, options: Options
 ) -> Callable[[Event, list[Added], bool, list[str]], list[Record]]:
-    """A function from a row, its added fields and whose it is to its messages."""
+    """A function from a row, its added fields and whether this format decoded it to messages."""
     plans = {
         own: oms_planner(own) if oms else planner(options, schemas, own) for own in (False, True)
     }
@@ -145,29 +145,31 @@ def row_writer(
 
     def rows(event: Event, fields: list[Added], own: bool, lost: list[str]) -> list[Record]:
         if event.op != "update" or not changes_key(event):
-            return one(event, fields, own, lost)[0]
+            return records_of(event, fields, own, lost)[0]
         lost.append("key-change")
-        gone, old = one(replace(event, op="delete", after=None), fields, own, lost)
-        come, new = one(replace(event, op="insert", before=None), fields, own, lost)
-        if not gone:
+        deletes, old = records_of(replace(event, op="delete", after=None), fields, own, lost)
+        inserts, new = records_of(replace(event, op="insert", before=None), fields, own, lost)
+        if not deletes:
             lost.append("row")
-        return [*headed(gone, NEW_KEY, new), *headed(come, OLD_KEY, old)]
+        return [*headed(deletes, NEW_KEY, new), *headed(inserts, OLD_KEY, old)]
 
-    def one(event: Event, fields: list[Added], own: bool, lost: list[str]) -> Keyed:
+    def records_of(event: Event, fields: list[Added], own: bool, lost: list[str]) -> Keyed:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         row = written(event.after or event.before or {}, writers_of(event, layout), lost)
         if not oms:
             put_unavailable(event, row)
         kept = event.extra or NOTHING if event.format in CONNECT_FORMATS else NOTHING
-        gone = event.op == "delete"
-        bare = gone and not own and not mode.startswith("rewrite")
+        is_delete = event.op == "delete"
+        bare = is_delete and not own and not mode.startswith("rewrite")
         source = None
         if schemas or any(field is not REWRITTEN for field in fields):
             source = source_of(event, kept if event.dialect == "debezium" else None)
-        told = [] if bare else list(present(event, source, kept, fields))
+        field_values = [] if bare else list(present_fields(event, source, kept, fields))
         starts = NO_SCHEMA
         if schemas and source:
-            starts = make_starts(event, layout, source, row, [f for f, _ in told], bare, lost)
+            starts = make_starts(
+                event, layout, source, row, [f for f, _ in field_values], bare, lost
+            )
         values = None
         if own and "key" in kept:
             key: bytes | None = kept["key"].encode()
@@ -178,11 +180,11 @@ def row_writer(
             key = finish_key(starts, values)
         if bare:
             return deletion(mode, starts, key, lost), values
-        row |= {field.name: value for field, value in told}
+        row |= {field.name: value for field, value in field_values}
         records = [Record(finish(starts[0], row, starts[2]), key)]
-        # A delete that Debezium wrote has its tombstone behind it in the stream.
+        # A delete from Debezium is followed by its own tombstone in the stream.
         followed = own or (event.format == "debezium" and event.dialect == "debezium")
-        if gone and mode == "rewrite-with-tombstone" and key is not None and not followed:
+        if is_delete and mode == "rewrite-with-tombstone" and key is not None and not followed:
             records.append(Record(None, key))
         return records, values
 
@@ -190,16 +192,16 @@ def row_writer(
 
 
 def own_tombstone(event: Event, lost: list[str]) -> list[Record]:
-    """A null that this format has decoded, as it came: Kafka's own, or the converter's."""
+    """A null that this format decoded, as it was sent: Kafka's or the converter's."""
     (record,) = tombstone(event, lost)
-    sent = (event.extra or NOTHING).get("value")
-    return [record] if sent is None else [Record(sent.encode(), record.key)]
+    value = (event.extra or NOTHING).get("value")
+    return [record] if value is None else [Record(value.encode(), record.key)]
 
 
-def present(
+def present_fields(
     event: Event, source: Any, kept: Mapping[str, str], fields: list[Added]
 ) -> Iterator[tuple[Added, Any]]:
-    """The added fields that there are, and their values; the transform leaves out the others."""
+    """The added fields that the message has, and their values; the transform omits the others."""
     for field in fields:
         value = field.get(event, source, kept)
         if value is UNSET:
@@ -212,7 +214,7 @@ def present(
 
 
 def deletion(mode: str, starts: Starts, key: bytes | None, lost: list[str]) -> list[Record]:
-    """A delete of which no row is left: nothing, Kafka's null, or a null that has a schema."""
+    """A delete without its row: no message, Kafka's null, or a null with a schema."""
     if mode == "drop":
         return []
     lost.append("deleted-row")
@@ -230,41 +232,45 @@ def make_starts(
     optional: bool,
     lost: list[str],
 ) -> Starts:
-    """The schema blocks of a row, or of what is null in its place."""
+    """The schema blocks of a row, or of the null in its place."""
     agreed = declared(event, layout, ((row, event.after or event.before),), lost)
     table = block_names(event, source)
-    told: tuple[Any, ...] = (table, event.key, optional, tuple(field[:2] for field in fields))
+    cache_key: tuple[Any, ...] = (table, event.key, optional, tuple(field[:2] for field in fields))
     if agreed[0] is not layout.columns or agreed[1] is not layout.nullable:
-        told += declared_key(agreed)
+        cache_key += declared_key(agreed)
 
     def make() -> Starts:
-        found = connect_schema.columns(agreed[0], event.key or (), agreed[1])
-        by_name = {field["field"]: field for field in found}
+        row_fields = connect_schema.columns(agreed[0], event.key or (), agreed[1])
+        by_name = {field["field"]: field for field in row_fields}
         key = [by_name[name] for name in event.key or () if name in by_name]
-        found += [connect_schema.metadata(name, wire) for name, wire, _ in fields]
-        return connect_schema.flat(found, table, optional), connect_schema.key(key, table), b"}"
+        row_fields += [connect_schema.metadata(name, wire) for name, wire, _ in fields]
+        return (
+            connect_schema.flat(row_fields, table, optional),
+            connect_schema.key(key, table),
+            b"}",
+        )
 
-    starts: Starts = layout.block(told, make)
+    starts: Starts = layout.block(cache_key, make)
     return starts
 
 
 def carried_by(options: Options) -> frozenset[str]:
-    """What the added fields carry, and the topic's name."""
-    found = codes_of(asked(options).values())
+    """The codes of what the added fields and the topic's name can represent."""
+    codes = codes_of(requested_fields(options).values())
     if (options.topic or "").endswith(".{database}.{table}"):
-        found |= {"database", "table"}
-    return found
+        codes |= {"database", "table"}
+    return codes
 
 
 def carries(dialect: str, options: Options) -> frozenset[str]:
-    """What a dialect has a place for."""
+    """The codes of what a dialect can represent."""
     if dialect == "oms":
         return frozenset({"bare-values", "heartbeat"})
-    found = OTHERS | {"bare-values", "key", "incomplete"} | type_codes(options)
+    codes = OTHERS | {"bare-values", "key", "incomplete"} | type_codes(options)
     if options.delete_tombstone_handling_mode != "rewrite-with-tombstone":
-        found -= {"tombstone"}
-    # The schema's name is counted by the encoder, which knows the fields that a row has.
-    return found | carried_by(options) | {"schema-name"}
+        codes -= {"tombstone"}
+    # The encoder counts the loss of the schema's name, because it depends on the row's fields.
+    return codes | carried_by(options) | {"schema-name"}
 
 
 ENCODING = Encoding(
