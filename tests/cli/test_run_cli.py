@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from headgate.cli.main import cli
 from headgate.core.errors import UsageError
+from headgate.kafka import admin
 
 SECRET = "canary-5f1d"
 
@@ -163,7 +164,11 @@ def test_a_wrong_job_is_refused_with_its_line(tmp_path: Path) -> None:
     assert re.search(r"job.yaml:2: .*did you mean 'maxwell'", ran.stderr)
 
 
-def test_secrets_are_in_no_output_and_no_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_secrets_are_in_no_output_and_no_checkpoint(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "QUESTION_MS", 1_000)  # nobody answers, so it waits to the end
+    monkeypatch.setattr(admin, "REQUEST_MS", 500)
     uri = f"kafka://127.0.0.1:1/t?protocol=maxwell&sasl-user=me&sasl-password={SECRET}"
     told = ("--set", f"pipeline.checkpoint={tmp_path}/state")
 

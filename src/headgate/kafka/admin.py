@@ -14,6 +14,8 @@ from headgate.kafka.client_options import COMMITTED, ISOLATION
 
 TRIES, PAUSE = 3, 1.0
 """How often a question is asked while brokers do not answer, and the seconds in between."""
+QUESTION_MS, REQUEST_MS = 10_000, 8_000
+"""How long a question may take, and each of its requests."""
 INVALID = "InvalidTopicException"
 NO_ID = "A" * 22
 """The id of a topic that has none: zeros, in base64."""
@@ -38,8 +40,8 @@ class Admin:
         for key, value in options.items():
             if key.startswith("kafka."):
                 properties.put(key.removeprefix("kafka."), value)
-        properties.put("default.api.timeout.ms", "10000")
-        properties.put("request.timeout.ms", "8000")
+        properties.put("default.api.timeout.ms", str(QUESTION_MS))
+        properties.put("request.timeout.ms", str(REQUEST_MS))
         try:
             self.client = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
         except Py4JJavaError as error:
