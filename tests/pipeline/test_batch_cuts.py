@@ -148,7 +148,7 @@ def test_a_copy_on_each_partition_is_a_message_of_its_own(
     driver.reader = NoOffsets()
     state = State(partitions=[PartitionState(("in", 0), watermark=TSO)])
 
-    driver.announce(state, 0, [Parts()])
+    driver.add_watermark(state, 0, [Parts()])
     statement = Event("ddl", "alter", "shop", "t", ddl="ALTER TABLE t ADD c INT", commit_ts=TSO)
     sent += driver.encoded(driver.encoder(0), PlannedDdl(statement, statement, "ddl", True))
 

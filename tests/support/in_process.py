@@ -106,7 +106,7 @@ def run_job(
         while more is not None:
             plan = more
             rows, reports = passed(job, plan, batch)
-            more = driver.more(plan, reports)
+            more = driver.next_plan(plan, reports)
         ddl = list(merged_ddl(plan.ddl, reports))
         for n, sink in enumerate(job.sinks):
             encoder = Encoder(sink.format, **sink.options)

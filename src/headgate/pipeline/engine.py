@@ -82,8 +82,8 @@ class Engine:
             for s in job.sinks
         ]
         self.topics = [writer.topics for writer in self.writers]
-        letters = Storage(job.dead_letters, job.settings)
-        self.letters = FileWriter(letters, Owner(job_id, job.checkpoint), lines=False)
+        parked = Storage(job.dead_letters, job.settings)
+        self.dead_letters = FileWriter(parked, Owner(job_id, job.checkpoint), lines=False)
         self.signatures: dict[int, set[str]] = {}
         self.judging = any(each.where for each in job.filters)
         self.passes = PassRunner(spark, self.job)
@@ -110,7 +110,7 @@ class Engine:
             state = self.states.before(number)
             before = state.totals
             parts = [Parts() for _ in self.job.sinks]
-            letters: list[DataFrame] = []
+            dead_letters: list[DataFrame] = []
             passes: list[PassResult] = []
             reports: list[PartitionReport] = []
             files: list[tuple[str, str]] = []
@@ -127,22 +127,22 @@ class Engine:
                     if messages is None:
                         continue
                     again = inbox or self.job.source.connector.redelivers
-                    result, ddl = self.worked(messages, state, again, inbox)
+                    result, ddl = self.run_pass(messages, state, again, inbox)
                     passes.append(result)
-                    found = result.reports
-                    if any(report.counts.rejected for report in found):
-                        letters.append(result.dead_letters())
+                    passed = result.reports
+                    if any(report.counts.rejected for report in passed):
+                        dead_letters.append(result.dead_letters())
                     for sink in range(len(self.job.sinks)):
-                        self.add_parts(parts[sink], sink, result.rows, found, ddl)
-                    state = state.after(number, found, ddl, replayed=inbox)
+                        self.add_parts(parts[sink], sink, result.rows, passed, ddl)
+                    state = state.after(number, passed, ddl, replayed=inbox)
                     state.catalog = catalog_after(self.storage, state.catalog, self.job.source, ddl)
-                    reports += found
+                    reports += passed
                     if not inbox:
-                        state.judged = self.judge(state.judged, found)
+                        state.judged = self.judge(state.judged, passed)
                 check_balance(number, before, state.totals)
-                self.announce(state, number, parts)
+                self.add_watermark(state, number, parts)
                 source = source_range(self.reader, number, files)
-                self.write(Batch(number, source, self.still_ours), letters, parts)
+                self.write(Batch(number, source, self.still_ours), dead_letters, parts)
             finally:
                 for result in passes:
                     result.release()
@@ -152,17 +152,17 @@ class Engine:
             self.state = state
             self.on_batch(state, reports, time.monotonic() - started)
 
-    def write(self, batch: Batch, letters: list[DataFrame], parts: list[Parts]) -> None:
+    def write(self, batch: Batch, dead_letters: list[DataFrame], parts: list[Parts]) -> None:
         """Write dead letters and messages; none of them where one target refuses the batch."""
-        for writer in (self.letters, *self.writers):
+        for writer in (self.dead_letters, *self.writers):
             writer.verify(batch)
         self.reader.verify(batch.source)
         batch.still_ours()
-        self.letters.write(batch, letters, ())
+        self.dead_letters.write(batch, dead_letters, ())
         for each, own in zip(self.writers, parts):
             each.write(batch, own.frames, own.topics)
 
-    def worked(
+    def run_pass(
         self, messages: DataFrame, state: State, again: bool, replayed: bool = False
     ) -> tuple[PassResult, list[PlannedDdl]]:
         """A pass whose plan lacked nothing, and the DDL that is new."""
@@ -174,24 +174,24 @@ class Engine:
             }
             plan = replace(plan, partitions=known)
         while True:
-            result = self.passes.run(self.judged_rows(messages), plan)
+            result = self.passes.run(self.with_verdicts(messages), plan)
             with released_on_error(result.rows):
                 if any(report.fastpath_wrong for report in result.reports):
                     raise SpliceError
-                more = self.more(plan, result.reports)
+                more = self.next_plan(plan, result.reports)
             if more is None:
                 return result, list(merged_ddl(plan.ddl, result.reports))
             result.release()
             plan = more
 
-    def judged_rows(self, messages: DataFrame) -> DataFrame:
+    def with_verdicts(self, messages: DataFrame) -> DataFrame:
         """Messages with the verdicts of the job's row conditions."""
         if not self.judging:
             return messages
         looked = with_condition_values(messages, self.job)
         return with_verdicts(looked, self.job, self.signatures)
 
-    def more(self, plan: BatchPlan, reports: list[PartitionReport]) -> BatchPlan | None:
+    def next_plan(self, plan: BatchPlan, reports: list[PartitionReport]) -> BatchPlan | None:
         """What a pass should have known; None if it knew everything."""
         unknown = [each for report in reports for each in report.signatures]
         for rule, signature in unknown:
@@ -276,7 +276,7 @@ class Engine:
             record.topic = ddl.topic
         return records
 
-    def announce(self, state: State, number: int, parts: list[Parts]) -> None:
+    def add_watermark(self, state: State, number: int, parts: list[Parts]) -> None:
         """A watermark at the end of a batch, when every partition has passed it."""
         expected = tuple(self.reader.ends(number))
         watermark = state.watermark(expected)
