@@ -1,1 +1,1 @@
-"""What the formats of Kafka Connect share."""
+"""Code shared by the formats with Kafka Connect's schemas."""

@@ -245,7 +245,7 @@ def without_source_type(field: Field) -> Field:
 
 
 def any_member(name: str) -> bool:
-    """Takes every member for a column, as in an envelope's images."""
+    """Treats every member as a column, as in an envelope's images."""
     return True
 
 

@@ -76,13 +76,17 @@ class Plan:
     rows that say which TINYINT columns are booleans.
     """
 
-    def __init__(self, types: Types | None, make: Make, measured: list[str], own: bool) -> None:
+    def __init__(
+        self, types: Types | None, make: Make, measured: list[str], from_connect: bool
+    ) -> None:
         parsed = {n: parse_type(t.mysql).family for n, t in (types or {}).items()}
         self.types = {n: t for n, t in (types or {}).items() if parsed[n] != "unknown"}
         self.dates = {n for n, t in self.types.items() if t.flags is None and parsed[n] in DATES}
         self.make, self.measured = make, measured
         self.tiny = {
-            n for n, t in self.types.items() if own and parse_type(t.mysql).base == "tinyint"
+            n
+            for n, t in self.types.items()
+            if from_connect and parse_type(t.mysql).base == "tinyint"
         }
         self.layouts: dict[Any, Layout] = {}
         self.only = None if measured else self.layout((), (), None)
@@ -128,13 +132,15 @@ class Plan:
         return self.layout(tuple(per_column), keyed, booleans)
 
 
-def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types | None], Plan]:
-    """A function from a type map to its plan; `own` if Debezium or OMS wrote the events."""
+def planner(
+    options: ValueOptions, schemas: bool, from_connect: bool
+) -> Callable[[Types | None], Plan]:
+    """A function from type map to plan; `from_connect` if Debezium or OMS wrote the events."""
 
     def make_column(
         column_type: ColumnType, digits: int | None, keyed: bool, is_boolean: bool
     ) -> Column:
-        return column(column_type, options, schemas, own, digits, keyed, is_boolean)
+        return column(column_type, options, schemas, from_connect, digits, keyed, is_boolean)
 
     def make(types: Types | None) -> Plan:
         parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
@@ -146,12 +152,12 @@ def planner(options: ValueOptions, schemas: bool, own: bool) -> Callable[[Types 
             for n, t in parsed.items()
             if is_measured(t, options) and (not has_lengths or t.family == "decimal")
         ]
-        return Plan(types, make_column, measured, own)
+        return Plan(types, make_column, measured, from_connect)
 
     return Plans(make)
 
 
-def oms_planner(own: bool) -> Callable[[Types | None], Plan]:
+def oms_planner(from_connect: bool) -> Callable[[Types | None], Plan]:
     """The same for OMS."""
 
     def make_column(
@@ -159,7 +165,7 @@ def oms_planner(own: bool) -> Callable[[Types | None], Plan]:
     ) -> Column:
         return BOOLEAN if is_boolean else oms_column(column_type)
 
-    return Plans(lambda types: Plan(types, make_column, [], own))
+    return Plans(lambda types: Plan(types, make_column, [], from_connect))
 
 
 OMS_TYPES = {

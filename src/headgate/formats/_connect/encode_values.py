@@ -57,16 +57,16 @@ def column(
     column_type: ColumnType,
     options: ValueOptions,
     schemas: bool,
-    own: bool,
+    from_connect: bool,
     digits: int | None = None,
     keyed: bool = False,
     is_boolean: bool = False,
 ) -> Column:
     """How a column of a known type is written.
 
-    `own`: Debezium wrote the event. `is_boolean`: Debezium declared the column as a boolean.
-    `digits`: the fractional digits, measured if the type does not declare them. `keyed`: the column
-    is in the key and therefore NOT NULL.
+    `from_connect`: Debezium or OMS wrote the event. `is_boolean`: it declared the column as a
+    boolean. `digits`: the fractional digits, measured if the type does not declare them. `keyed`:
+    the column is in the key and therefore NOT NULL.
 
     >>> column(ColumnType("decimal(10,2)"), ValueOptions(), True, False).write("7.90")
     'AxY='
@@ -74,7 +74,9 @@ def column(
     type_ = parse_type(column_type.mysql)
     required = keyed or (column_type.flags is not None and not column_type.flags & NULLABLE)
     known = digits if type_.length is None else type_.length
-    by_type = BOOLEAN if is_boolean else _column(type_, options, schemas, own, known, required)
+    by_type = (
+        BOOLEAN if is_boolean else _column(type_, options, schemas, from_connect, known, required)
+    )
     if not options.column_propagate_source_type:
         return by_type
     parameters = by_type.tail.get("parameters", {}) | source_parameters(
@@ -87,7 +89,7 @@ def _column(
     type_: MySqlType,
     options: ValueOptions,
     schemas: bool,
-    own: bool,
+    from_connect: bool,
     digits: int | None,
     required: bool,
 ) -> Column:
@@ -121,7 +123,7 @@ def _column(
         write = (lambda text: escaped.get(text, text)) if commas else None
         return named("string", name, write, allowed=",".join(escaped.values()))
     if family == "year":
-        return named("int32", f"{TIME}Year", own_year if own else year)
+        return named("int32", f"{TIME}Year", own_year if from_connect else year)
     return OTHERS.get(family, TEXT)
 
 
@@ -176,7 +178,7 @@ BINARY_FORMS: dict[str, Callable[[bytes], str]] = {
 }
 
 
-# Others
+# Geometry and other types
 
 
 def geometry(text: str) -> Any:

@@ -22,7 +22,7 @@ class Field(msgspec.Struct, gc=False):
     parameters: dict[str, str | int | None] | None = None
     fields: list[Field] | None = None
     tidb_type: str | None = None
-    """The column's type, where TiCDC's extension is enabled."""
+    """The column's type, if TiCDC's extension is enabled."""
 
 
 def number(field: Field, parameter: str, default: int | None = None) -> int | None:

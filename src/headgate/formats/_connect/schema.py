@@ -80,14 +80,14 @@ def metadata(name: str, type_: str) -> dict[str, Any]:
     }
 
 
-def source(connector: str, placed: bool, in_schema: bool = False) -> dict[str, Any]:
+def source(connector: str, has_position: bool, in_schema: bool = False) -> dict[str, Any]:
     """The schema of `source`.
 
-    `placed`: the position in the binlog is known. `in_schema`: the table is in a schema.
+    `has_position`: the position in the binlog is known. `in_schema`: the table is in a schema.
     """
     snapshot = metadata(SNAPSHOT, SNAPSHOT)
     snapshot |= {"default": "false", "field": snapshot.pop("field")}  # `field` stays last
-    unknown = not placed
+    unknown = not has_position
     fields = [
         field("version", "string"),
         field("connector", "string"),
@@ -146,7 +146,7 @@ def envelope(
     fields: list[dict[str, Any]],
     names: tuple[str | None, ...],
     connector: str,
-    placed: bool,
+    has_position: bool,
     in_schema: bool,
 ) -> bytes:
     """The start of a change event's message."""
@@ -154,7 +154,7 @@ def envelope(
         struct(fields, dotted(*names, "Value"), None, True, image) for image in ("before", "after")
     ]
     times = [field(f"ts_{unit}", "int64", True) for unit in ("ms", "us", "ns")]
-    origin = source(connector, placed, in_schema)
+    origin = source(connector, has_position, in_schema)
     members = [*images, origin, TRANSACTION, field("op", "string"), *times]
     return opened(struct(members, dotted(*names, "Envelope"), 2))
 
@@ -266,11 +266,11 @@ HISTORY_CHANGE = struct(
 
 
 @lru_cache(maxsize=64)
-def schema_change(connector: str, placed: bool, in_schema: bool) -> tuple[bytes, bytes]:
+def schema_change(connector: str, has_position: bool, in_schema: bool) -> tuple[bytes, bytes]:
     """The starts of a schema change's value and key."""
     prefix = f"io.debezium.connector.{connector}."
     fields = [
-        source(connector, placed, in_schema),
+        source(connector, has_position, in_schema),
         field("ts_ms", "int64"),
         field("databaseName", "string", True),
         field("schemaName", "string", True),

@@ -34,9 +34,9 @@ from headgate.formats.debezium.encode_parts import (
     retract,
 )
 from headgate.formats.debezium.encode_source import (
-    PLACES,
+    POSITION_MEMBERS,
     block_names,
-    is_placed,
+    has_binlog_position,
     make_written_source,
     with_own_members,
 )
@@ -80,7 +80,7 @@ def key_values(event: Event, row: Mapping[str, Any] | None, lost: list[str]) -> 
     """The values of the key's columns; None without a key or if the row lacks one of them."""
     if not event.key:
         if event.key is not None:
-            lost.append("key")  # a table without a key cannot be told from an unknown key
+            lost.append("key")  # a table without a key looks like one whose key is unknown
         return None
     if row is None:
         return None
@@ -104,8 +104,8 @@ def make_starts(
     """The schema blocks of an event."""
     agreed = declared(event, layout, rows, lost)
     table = block_names(event, source)
-    placed, in_schema = is_placed(source), event.schema is not None
-    cache_key: tuple[Any, ...] = (table, event.key, source.connector, placed, in_schema)
+    has_position, in_schema = has_binlog_position(source), event.schema is not None
+    cache_key: tuple[Any, ...] = (table, event.key, source.connector, has_position, in_schema)
     if agreed[0] is not layout.columns or agreed[1] is not layout.nullable:
         cache_key += declared_key(agreed)
 
@@ -113,7 +113,7 @@ def make_starts(
         fields = connect_schema.columns(agreed[0], event.key or (), agreed[1])
         by_name = {field["field"]: field for field in fields}
         key = [by_name[name] for name in event.key or () if name in by_name]
-        value = connect_schema.envelope(fields, table, source.connector, placed, in_schema)
+        value = connect_schema.envelope(fields, table, source.connector, has_position, in_schema)
         return value, connect_schema.key(key, table), b"}"
 
     starts: Starts = layout.block(cache_key, make)
@@ -125,7 +125,7 @@ def finish_key(starts: Starts, values: Any) -> bytes | None:
     return None if values is None else finish(starts[1], values, starts[2])
 
 
-def headed(records: list[Record], name: str, values: Any) -> list[Record]:
+def with_header(records: list[Record], name: str, values: Any) -> list[Record]:
     """The messages of one half of a key change, with the other half's key as a header."""
     if values is not None:
         for record in records:
@@ -207,7 +207,7 @@ def key_change(
         deletes.append(Record(None, old_key))
     message.op, message.before, message.after = "c", None, after
     inserts = [Record(finish(starts[0], message, starts[2]), new_key)]
-    return [*headed(deletes, NEW_KEY, new), *headed(inserts, OLD_KEY, old)]
+    return [*with_header(deletes, NEW_KEY, new), *with_header(inserts, OLD_KEY, old)]
 
 
 # What the format can represent
@@ -221,7 +221,7 @@ NATIVE = (
     | OTHERS
     | {"schema-name", "truncate", "snapshot", "key", "event-time-micros", "emit-time-micros"}
 )
-NATIVE |= {"incomplete", "position.id", *(f"position.{name}" for name in PLACES)}
+NATIVE |= {"incomplete", "position.id", *(f"position.{name}" for name in POSITION_MEMBERS)}
 
 
 def type_codes(options: ValueOptions) -> frozenset[str]:

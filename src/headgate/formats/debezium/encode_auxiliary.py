@@ -25,7 +25,7 @@ from headgate.formats.debezium.encode_parts import (
     own_extra,
     retract,
 )
-from headgate.formats.debezium.encode_source import PREFIX, is_placed, make_source
+from headgate.formats.debezium.encode_source import PREFIX, has_binlog_position, make_source
 from headgate.formats.debezium.messages import (
     Boundary,
     Notification,
@@ -113,7 +113,7 @@ def schema_change(writer: Writer, event: Event, own: Kept, lost: list[str]) -> l
         [] if changes is None else json_or(changes, []),
     )
     value, key = connect_schema.schema_change(
-        source.connector, is_placed(source), event.schema is not None
+        source.connector, has_binlog_position(source), event.schema is not None
     )
     return writer.record((value, message), (key, {"databaseName": database}))
 
@@ -143,7 +143,7 @@ def watermark(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[
 
 
 def boundary(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
-    """The begin or the end of a transaction."""
+    """The beginning or end of a transaction."""
     kept = own or NOTHING
     retract(lost, ("database", "table", "event-time", "emit-time"))
     note(event, lost, "database", "table", "emit-time", "event-time-micros")
@@ -187,10 +187,10 @@ def transaction_id(event: Event) -> str:
     >>> transaction_id(Event("marker", "begin", position={"file": "bin.1", "pos": "4"}))
     'file=bin.1,pos=4'
     """
-    place = event.position or NOTHING
-    if "file" in place and "pos" in place and not place.keys() & {"id", "gtid"}:
-        return f"file={place['file']},pos={place['pos']}"
-    return place.get("id") or place.get("gtid") or place.get("xid") or ""
+    position = event.position or NOTHING
+    if "file" in position and "pos" in position and not position.keys() & {"id", "gtid"}:
+        return f"file={position['file']},pos={position['pos']}"
+    return position.get("id") or position.get("gtid") or position.get("xid") or ""
 
 
 def json_or(text: str | None, otherwise: Any) -> Any:

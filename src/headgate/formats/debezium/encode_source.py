@@ -19,7 +19,7 @@ from headgate.formats.encoding import to_json
 
 VERSION, CONNECTOR, PREFIX = "3.6.1.Final", "mysql", "headgate"
 """The source's members in events that Debezium did not write."""
-PLACES = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
+POSITION_MEMBERS = ("file", "pos", "row", "gtid", "server_id", "thread", "sequence")
 OF_MYSQL = (
     *("server_id", "gtid", "file", "pos", "row", "thread", "query"),
     *("commit_ts", "cluster_id"),
@@ -49,11 +49,11 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
             event.table,
         )
         if event.position is not None:
-            place = event.position.get
-            block.sequence, block.gtid, block.file = place("sequence"), place("gtid"), place("file")
-            block.server_id = int64_or_none(place("server_id"))
-            block.pos, block.row = int64_or_none(place("pos")), int64_or_none(place("row"))
-            block.thread = int64_or_none(place("thread"))
+            member = event.position.get
+            block.sequence, block.gtid = member("sequence"), member("gtid")
+            block.file, block.pos = member("file"), int64_or_none(member("pos"))
+            block.row, block.thread = int64_or_none(member("row")), int64_or_none(member("thread"))
+            block.server_id = int64_or_none(member("server_id"))
         if kept is not None:
             block.version = kept.get("version", VERSION)
             block.connector = kept.get("connector", CONNECTOR)
@@ -97,7 +97,7 @@ def make_written_source(
     return source
 
 
-def is_placed(source: Source) -> bool:
+def has_binlog_position(source: Source) -> bool:
     """Whether every binlog member that the connector's schema requires is known."""
     required = (source.server_id, source.file, source.pos, source.row)
     return None not in required
@@ -110,11 +110,11 @@ def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> A
         del members[name]
     if source.schema is UNSET:
         del members["schema"]
-    place = {n: t for n, t in (event.position or NOTHING).items() if n not in PLACES}
+    position = {n: t for n, t in (event.position or NOTHING).items() if n not in POSITION_MEMBERS}
     kept_members = {
         n.removeprefix("source."): t for n, t in kept.items() if n.startswith("source.")
     }
-    others = {n: t if n in TEXTS else bare(t) for n, t in (place | kept_members).items()}
+    others = {n: t if n in TEXTS else bare(t) for n, t in (position | kept_members).items()}
     return members | others
 
 

@@ -67,7 +67,7 @@ class SchemaChange(msgspec.Struct, gc=False):
 
 
 class Boundary(msgspec.Struct, gc=False):
-    """The begin or the end of a transaction."""
+    """The beginning or end of a transaction."""
 
     status: str
     id: str

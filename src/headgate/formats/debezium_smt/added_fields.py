@@ -16,7 +16,7 @@ from headgate.formats._connect.encode_rows import (
 )
 from headgate.formats.debezium.encode import OPS, ORDERS
 from headgate.formats.debezium.encode_parts import int64_or_none, millis_or_none, nanos
-from headgate.formats.debezium.encode_source import PLACES, with_own_members
+from headgate.formats.debezium.encode_source import POSITION_MEMBERS, with_own_members
 from headgate.formats.debezium.messages import Source
 from headgate.formats.encoding import name_list
 
@@ -50,7 +50,7 @@ CARRIED = {
     "source.ts_ms": ("event-time", "event-time-millis"),
     "source.ts_us": ("event-time", "event-time-millis", "event-time-micros"),
     "source.ts_ns": ("event-time", "event-time-millis", "event-time-micros"),
-    **{f"source.{name}": (f"position.{name}",) for name in PLACES},
+    **{f"source.{name}": (f"position.{name}",) for name in POSITION_MEMBERS},
 }
 """The codes of what an added field can represent, by its path."""
 
@@ -76,8 +76,8 @@ def added(name: str, path: str) -> Added:
         family = "transaction" if member in IN_TRANSACTION else "source"
     wire = wire_of(member)
     if family == "transaction" and member in IN_TRANSACTION:
-        place = f"transaction.{member}"
-        return Added(name, wire, lambda event, source, kept: typed(kept.get(place), wire))
+        kept_name = f"transaction.{member}"
+        return Added(name, wire, lambda event, source, kept: typed(kept.get(kept_name), wire))
     of_source = dot and family == "source" and member in Source.__struct_fields__
     if member in ENVELOPE and not of_source:
         return Added(name, wire, ENVELOPE[member])

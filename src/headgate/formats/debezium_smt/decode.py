@@ -118,7 +118,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if options.strict and dialect is None:
             reject_ambiguous(layout, schema)
         metadata = remove_metadata(row, layout)
-        database, namespace, table = place(metadata, None if oms else topic, options, table_of)
+        database, namespace, table = table_names(
+            metadata, None if oms else topic, options, table_of
+        )
         writer: Writer = "oms" if oms else "debezium"
         plan = plan_of(schema, writer, database, qualified(namespace, table))
         event = Event(
@@ -244,7 +246,7 @@ def topic_tables(sql: str | None) -> Mapping[str, tuple[str, str]]:
     return {end: tables[0] for end, tables in by_topic_end.items() if len(tables) == 1}
 
 
-def place(
+def table_names(
     metadata: dict[str, Any],
     topic: str | None,
     options: Options,

@@ -35,14 +35,14 @@ from headgate.formats.debezium.encode import (
     Starts,
     changes_key,
     finish_key,
-    headed,
     key_values,
     type_codes,
+    with_header,
 )
 from headgate.formats.debezium.encode_auxiliary import auxiliary, note, tombstone
 from headgate.formats.debezium.encode_oms import oms_encoder, reject_debezium_options
 from headgate.formats.debezium.encode_parts import finish, retract
-from headgate.formats.debezium.encode_source import PLACES, block_names, make_source
+from headgate.formats.debezium.encode_source import POSITION_MEMBERS, block_names, make_source
 from headgate.formats.debezium_smt.added_fields import (
     REWRITTEN,
     Added,
@@ -151,7 +151,7 @@ def row_writer(
         inserts, new = records_of(replace(event, op="insert", before=None), fields, own, lost)
         if not deletes:
             lost.append("row")
-        return [*headed(deletes, NEW_KEY, new), *headed(inserts, OLD_KEY, old)]
+        return [*with_header(deletes, NEW_KEY, new), *with_header(inserts, OLD_KEY, old)]
 
     def records_of(event: Event, fields: list[Added], own: bool, lost: list[str]) -> Keyed:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
@@ -282,7 +282,7 @@ ENCODING = Encoding(
         "debezium": {
             "column_propagate_source_type": True,
             "add_fields": "op,db,schema,table,ts_us,source.ts_us,"
-            + ",".join(f"source.{name}" for name in PLACES),
+            + ",".join(f"source.{name}" for name in POSITION_MEMBERS),
             "delete_tombstone_handling_mode": "rewrite-with-tombstone",
         }
     },
