@@ -9,7 +9,7 @@ from msgspec.json import encode as encode_json
 
 from headgate.cli.options import json_flag
 from headgate.core.options import CommonOptions, EncodeOptions, names
-from headgate.formats import MODULES, describe_options, load
+from headgate.formats import describe_options, load, registered
 from headgate.formats.base import Format
 
 
@@ -17,7 +17,7 @@ from headgate.formats.base import Format
 @json_flag
 def formats(as_json: bool) -> None:
     """List every format and dialect, what its messages are, and its options."""
-    known = [load(name) for name in MODULES]
+    known = [load(name) for name in registered()]
     if as_json:
         click.echo(encode_json([as_dict(format) for format in known]))
         return
@@ -38,21 +38,23 @@ def as_dict(format: Format) -> dict[str, Any]:
         "read_only_dialects": dict(format.read_only),
         "decodes": format.kinds,
         "options": describe_options(format.options),
-        "writing_options": describe_options(format.encoding.options),
+        "writable": format.encoding is not None,
+        "writing_options": describe_options(format.encoding.options) if format.encoding else [],
     }
 
 
 def print_format(format: Format) -> None:
     """A format as text."""
     click.secho(format.name, bold=True, nl=False)
-    click.echo(f"  {format.summary}")
+    click.echo(f"  {format.summary}" + ("" if format.encoding else " (read only)"))
     for dialect, meaning in format.dialects.items():
         click.echo(f"    {format.name}:{dialect:<20} {meaning}")
     for dialect, meaning in format.read_only.items():
         click.echo(f"    {format.name}:{dialect:<20} {meaning} (read only)")
     click.echo(f"    messages: {format.kinds}")
     print_options("option", format.options, CommonOptions)
-    print_options("writing", format.encoding.options, EncodeOptions)
+    if format.encoding is not None:
+        print_options("writing", format.encoding.options, EncodeOptions)
     click.echo()
 
 

@@ -14,7 +14,7 @@ from headgate.core.json import Number, parse, reader
 from headgate.core.mysql_types import MySqlType, parse_type
 from headgate.core.options import build, names
 from headgate.core.values import Convert, base64_bytes, names_json, with_digits, with_scale, year
-from headgate.formats import MODULES, load, traits_of
+from headgate.formats import find, traits_of
 from headgate.formats.base import Producer, ReadColumn
 from headgate.formats.encoding import is_number, name_list
 
@@ -78,7 +78,7 @@ class Readers:
         self.converters: Memo[_Asked, Convert | None] = Memo(self._converter)
 
     def _reader(self, producer: Producer) -> ReadColumn | None:
-        format = load(producer.format) if producer.format in MODULES else None
+        format = find(producer.format)
         if format is None or format.column_reader is None:
             return None
         own = {n: v for n, v in self.options.items() if n in names(format.options)}

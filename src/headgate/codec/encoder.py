@@ -30,7 +30,7 @@ from headgate.core.mysql_types import MySqlType, parse_type
 from headgate.core.names import NAME, safe, words
 from headgate.core.options import EncodeOptions, build, names
 from headgate.core.values import LAST_TIME, YEAR_ONE
-from headgate.formats import extra_members, load, split, traits_of
+from headgate.formats import encoding_of, extra_members, load, split, traits_of, writable
 from headgate.formats._connect.keys import key_members
 from headgate.formats.base import Encoding, Packer, TypeNames
 from headgate.formats.partitioning import DispatchError, Partition
@@ -324,13 +324,13 @@ def target(spec: str) -> tuple[str, str, Encoding]:
     """
     name, dialect = split(spec)
     if name == "auto":
-        raise UsageError("a format to write must be named, as in canal-json:ticdc or debezium")
+        raise UsageError(f"a format to write must be named; choose one of: {', '.join(writable())}")
     format = load(name)
     if dialect in format.read_only:
         raise UsageError(
             f"{spec} is read and not written; to write it, choose {' or '.join(format.dialects)}"
         )
-    return name, dialect or next(iter(format.dialects)), format.encoding
+    return name, dialect or next(iter(format.dialects)), encoding_of(format)
 
 
 Route = Callable[[Event, list[Record], "str | None", Mapping[str, int]], list[Record]]

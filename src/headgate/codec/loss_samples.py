@@ -8,7 +8,7 @@ import msgspec
 
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event, Image
-from headgate.formats import load, traits_of
+from headgate.formats import encoding_of, load, traits_of
 
 DATABASE, TABLE = "shop", "specimen"
 TOPIC = f"prefix.{DATABASE}.{TABLE}"
@@ -63,7 +63,7 @@ EMIT_TIME = EVENT_TIME + 5_123_456
 
 def carried_at_most(format: str, dialect: str) -> frozenset[str]:
     """What a format carries with the options by which its producer writes most."""
-    encoding = load(format).encoding
+    encoding = encoding_of(load(format))
     return encoding.carries(dialect, encoding.options(**encoding.fullest.get(dialect, {})))
 
 

@@ -13,7 +13,7 @@ from headgate.core.connectors import Address, Authority, Registry
 from headgate.core.errors import UsageError, shown, unknown_name
 from headgate.core.options import spelled
 from headgate.core.scalars import Environment
-from headgate.formats import MODULES, load
+from headgate.formats import load, registered
 from headgate.sinks import SINKS
 from headgate.sources import SOURCES
 from headgate.spark.filesystem import REMOTE, refuse_credentials
@@ -213,7 +213,7 @@ def _decoded(text: str) -> str:
 
 def _hide_parts(text: str, env: Environment) -> None:
     """Hide every part of a URI from an environment variable that is not a known word."""
-    words = {*_all_schemes(), *_plain_words(), *MODULES, "true", "false"}
+    words = {*_all_schemes(), *_plain_words(), *registered(), "true", "false"}
     for part in re.split(r"[?&=/:@,]+", text):
         if part and part not in words:
             env.hide(part)
@@ -225,8 +225,10 @@ def _hide_parts(text: str, env: Environment) -> None:
 @cache
 def _plain_words() -> frozenset[str]:
     """Parameters whose values are not secret: of formats, and of Headgate's own connectors."""
-    formats = [load(name) for name in MODULES]
-    classes: list[type] = [cls for f in formats for cls in (f.options, f.encoding.options)]
+    formats = [load(name) for name in registered()]
+    classes: list[type] = [
+        cls for f in formats for cls in (f.options, f.encoding and f.encoding.options) if cls
+    ]
     own: list[tuple[Registry[Any], str]] = [
         (registry, name) for registry in (SOURCES, SINKS) for name in registry.entries
     ]

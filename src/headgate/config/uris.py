@@ -14,7 +14,7 @@ from headgate.config.job import Sink, Source
 from headgate.core.errors import UsageError, unknown_name
 from headgate.core.options import build, names, spelled
 from headgate.core.scalars import Environment, named, size
-from headgate.formats import MODULES, load, split
+from headgate.formats import load, registered, split, writable
 from headgate.sinks import SINKS
 from headgate.sinks import base as sinks
 from headgate.sources import SOURCES
@@ -100,7 +100,7 @@ def _divided(
 def _read_options(format: str) -> frozenset[str]:
     """The options of a decoder, as they are spelled in URIs."""
     name = split(format)[0]
-    formats = MODULES if name == "auto" else [name]
+    formats = registered() if name == "auto" else [name]
     options = {spelled(n) for f in formats for n in names(load(f).options)}
     return frozenset(options - {"schema"})
 
@@ -140,7 +140,7 @@ def _decoding(format: str, params: Mapping[str, str]) -> dict[str, Any]:
     for word, text in _sized(params).items():
         owner = next(
             load(f)
-            for f in (MODULES if name == "auto" else [name])
+            for f in (registered() if name == "auto" else [name])
             if word.replace("-", "_") in names(load(f).options)
         )
         options |= _typed(owner.options, {word: text})
@@ -176,7 +176,7 @@ def _written_format(params: dict[str, str]) -> str:
     format = params.pop("protocol", None)
     if format is None:
         raise UsageError(
-            f"a sink needs a format: add protocol=…, one of: {', '.join(sorted(MODULES))}"
+            f"a sink needs a format: add protocol=…, one of: {', '.join(sorted(writable()))}"
         )
     name = target(format)[0]
     implied = None if split(format)[1] else load(name).implied_dialect(params)

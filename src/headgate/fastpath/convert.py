@@ -21,7 +21,7 @@ from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoded, Encoder, spread
 from headgate.core.errors import SpliceError
 from headgate.core.event import Event, qualified
-from headgate.formats import MODULES, load, split, traits_of
+from headgate.formats import load, registered, split, traits_of
 from headgate.formats.base import Decode
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def has_templates(format: str, options: Mapping[str, Any]) -> bool:
     """
     name, _ = split(format)
     given = {option.replace("-", "_") for option in options}
-    if any(not load(each).unspliced.isdisjoint(given) for each in MODULES):
+    if any(not load(each).unspliced.isdisjoint(given) for each in registered()):
         return False
     return name == "auto" or bool(load(name).varying)
 
@@ -251,7 +251,7 @@ def unordered(format: str) -> str | None:
     ('mysqlType', None)
     """
     name, _ = split(format)
-    names = MODULES if name == "auto" else (name,)
+    names = registered() if name == "auto" else (name,)
     return next((member for each in names if (member := load(each).unordered)), None)
 
 

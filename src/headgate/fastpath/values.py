@@ -26,7 +26,7 @@ from headgate.fastpath.kernel import (
     TEXT,
     TRIM,
 )
-from headgate.formats import MODULES, load
+from headgate.formats import load, registered
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _DECIMAL = re.compile(r"-?[0-9]+\.([0-9]+)")
@@ -78,7 +78,7 @@ TEXTS = (
     *("2024-03-01 24:00:00", "2024-03-01T00:20:07.123Z", "00:00:00", "-838:59:59", "-00:00:01"),
     *("12:34:56", "12:34:56.789", "12:34:56.000000", "120007.5", "0000", "24:00:00"),
     *MOMENTS, *(moment[:10] for moment in MOMENTS),
-    *(text for name in MODULES for text in load(name).probes),
+    *(text for name in registered() for text in load(name).probes),
 )  # fmt: skip
 """Text, as it stands between quotes in JSON, that some codec might take for something else."""
 

@@ -1,7 +1,11 @@
 """The registry of wire formats: one package per format, one line here.
 
 A format's package has `FORMAT`, which names its dialects and options and makes its codecs.
-Packages are imported on first use.
+Packages are imported on first use. Those of third parties register theirs with the entry point
+group `headgate.formats`, as an object or as a module that has `FORMAT`:
+
+    [project.entry-points."headgate.formats"]
+    acme-json = "headgate_acme:FORMAT"
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-from headgate.core.errors import unknown_name
+from headgate.core.errors import UsageError, unknown_name
 from headgate.core.options import build, names, spelled
-from headgate.formats.base import ExtraMembers, Format, Traits
+from headgate.formats import plugins
+from headgate.formats.base import Encoding, ExtraMembers, Format, Traits
 
 MODULES = {
     "canal-json": "canal_json",
@@ -28,16 +33,49 @@ MODULES = {
 }
 
 
+@cache
+def registered() -> tuple[str, ...]:
+    """The names of all formats: Headgate's own, then those of installed packages.
+
+    >>> "maxwell" in registered()
+    True
+    """
+    return (*MODULES, *plugins.installed(MODULES))
+
+
+@cache
 def load(name: str) -> Format:
     """The format of that name.
 
     >>> load("maxwell").name
     'maxwell'
     """
-    if name not in MODULES:
-        raise unknown_name("format", name, [*MODULES, "auto"])
-    format: Format = import_module(f"headgate.formats.{MODULES[name]}").FORMAT
-    return format
+    if name in MODULES:
+        format: Format = import_module(f"headgate.formats.{MODULES[name]}").FORMAT
+        return format
+    if name not in registered():
+        raise unknown_name("format", name, [*registered(), "auto"])
+    return plugins.load(name, plugins.installed(MODULES)[name])
+
+
+def find(name: str | None) -> Format | None:
+    """The format of that name, if there is one."""
+    return load(name) if name in MODULES or name in registered() else None
+
+
+def writable() -> list[str]:
+    """The formats that can be written, too."""
+    return [name for name in registered() if load(name).encoding is not None]
+
+
+def encoding_of(format: Format) -> Encoding:
+    """How a format is written; UsageError where it cannot be."""
+    if format.encoding is None:
+        raise UsageError(
+            f"format {format.name} can be read but not written; "
+            f"choose one of: {', '.join(writable())}"
+        )
+    return format.encoding
 
 
 def split(spec: str) -> tuple[str, str | None]:
@@ -65,9 +103,9 @@ def traits_of(format: str | None, dialect: str | None = None) -> Traits:
     >>> traits_of("maxwell", "ticdc").enum_as_number, traits_of(None).enum_as_number
     (True, False)
     """
-    if format not in MODULES:
+    known = find(format)
+    if known is None:
         return Traits()
-    known = load(format)
     return known.dialect_traits.get(dialect or "", known.traits)
 
 
@@ -78,14 +116,14 @@ def extra_members() -> ExtraMembers:
     >>> "unavailable" in extra_members().partial
     True
     """
-    formats = [load(name) for name in MODULES]
+    formats = [load(name) for name in registered()]
     traits = [t.extra for f in formats for t in (f.traits, *f.dialect_traits.values())]
     return ExtraMembers(*(frozenset().union(*sets) for sets in zip(*traits)))
 
 
 def share(options: Mapping[str, Any]) -> dict[str, Any]:
     """For `auto`: give each format the options it has, and refuse one that no format has."""
-    formats = [load(name) for name in MODULES]
+    formats = [load(name) for name in registered()]
     known = set().union(*(names(f.options) for f in formats))
     for name in options:
         if name.replace("-", "_") not in known:

@@ -144,7 +144,8 @@ class Format:
     decoder: Callable[[str | None, Any], Decode]
     recognises: Callable[[Sniffed], bool]
     kinds: str
-    encoding: Encoding
+    encoding: Encoding | None = None
+    """None where the format is read only."""
     implied_dialect: Callable[[Mapping[str, str]], str | None] = lambda _: None
     """The dialect that options of a sink imply which names none."""
     read_only: Mapping[str, str] = field(default_factory=dict)

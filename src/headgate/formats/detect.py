@@ -14,7 +14,7 @@ from headgate.core.errors import DecodeError, shown
 from headgate.core.event import Event
 from headgate.core.json import escape_control_characters, members, parse
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats import MODULES, load, share
+from headgate.formats import load, registered, share
 from headgate.formats.base import Decode, Sniffed
 
 unpack_lz4 = decompressor("auto", MAX_MESSAGE_BYTES)
@@ -51,13 +51,13 @@ def first_object(key: bytes | None, value: bytes, unpack: Callable[[bytes], byte
 @cache
 def unframers() -> list[Callable[[bytes | None, bytes], bytes | None]]:
     """What takes the messages of framed formats apart, looked up once."""
-    return [first for name in MODULES if (first := load(name).first_object) is not None]
+    return [first for name in registered() if (first := load(name).first_object) is not None]
 
 
 @cache
 def recognisers() -> dict[str, Callable[[Sniffed], bool]]:
     """Each format's own test, looked up once."""
-    return {name: load(name).recognises for name in MODULES}
+    return {name: load(name).recognises for name in registered()}
 
 
 def members_of(value: bytes) -> Mapping[str, Raw]:
@@ -75,10 +75,10 @@ def members_of(value: bytes) -> Mapping[str, Raw]:
 def auto_decoder(options: Mapping[str, Any]) -> Decode:
     """A decoder that detects the format of each message by itself, also in a mixed topic."""
     shared = share(options)
-    decoders = {name: load(name).decoder(None, shared[name]) for name in MODULES}
+    decoders = {name: load(name).decoder(None, shared[name]) for name in registered()}
     common = next(each for each in shared.values() if hasattr(each, "compression"))
     decompress = decompressor(common.compression, common.max_message_bytes)
-    tombstone = next(decoders[name] for name in MODULES if load(name).traits.tombstones)
+    tombstone = next(decoders[name] for name in registered() if load(name).traits.tombstones)
 
     def unpack(value: bytes) -> bytes:
         return value if is_json(value) else decompress(value)

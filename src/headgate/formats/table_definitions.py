@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.core.event import Event
-from headgate.formats import MODULES, load
+from headgate.formats import find
 
 
 def table_definitions(event: Event) -> str:
@@ -12,5 +12,5 @@ def table_definitions(event: Event) -> str:
     >>> table_definitions(Event("ddl", "create", ddl="CREATE TABLE t (id INT)", format="maxwell"))
     ''
     """
-    format = load(event.format) if event.format in MODULES else None
+    format = find(event.format)
     return "" if format is None or format.definitions is None else format.definitions(event)

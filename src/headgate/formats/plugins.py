@@ -1,0 +1,59 @@
+"""Formats of third parties, which their packages register by entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from headgate.core.errors import UsageError
+from headgate.formats.base import Format
+
+GROUP = "headgate.formats"
+RESERVED = "auto"
+
+
+def installed(own: Collection[str]) -> dict[str, EntryPoint]:
+    """The formats of installed packages by name; `own` are Headgate's, which nobody may replace."""
+    found: dict[str, EntryPoint] = {}
+    for point in _points():
+        if point.name in own or point.name == RESERVED:
+            raise UsageError(
+                f"{package(point)} registers the format {point.name}, which is one of Headgate's "
+                "own; rename the format, or uninstall the package"
+            )
+        if point.name in found:
+            raise UsageError(
+                f"{package(found[point.name])} and {package(point)} both register the format "
+                f"{point.name}; uninstall one of them"
+            )
+        found[point.name] = point
+    return found
+
+
+@cache
+def _points() -> tuple[EntryPoint, ...]:
+    return tuple(sorted(set(entry_points(group=GROUP)), key=lambda point: point.name))
+
+
+def load(name: str, point: EntryPoint) -> Format:
+    """The format that an entry point names; UsageError where its package is broken."""
+    try:
+        found = point.load()
+        format = getattr(found, "FORMAT", found)
+    except Exception as error:  # whatever somebody else's package raises
+        raise UsageError(
+            f"the format {name} of {package(point)} cannot be loaded: "
+            f"{type(error).__name__}: {error}; update or uninstall the package"
+        ) from error
+    if not isinstance(format, Format) or format.name != name:
+        raise UsageError(
+            f"the entry point {name} of {package(point)} is not a headgate.formats.base.Format of "
+            "that name; update or uninstall the package"
+        )
+    return format
+
+
+def package(point: EntryPoint) -> str:
+    """The package of an entry point, for errors."""
+    return f"the package {point.dist.name} {point.dist.version}" if point.dist else point.value
