@@ -13,7 +13,7 @@ from headgate.core.errors import DecodeError, HeadgateError, UsageError
 from headgate.core.event import ColumnType, Event
 
 if TYPE_CHECKING:
-    from headgate.codec.encoder import losses
+    from headgate.codec.loss_samples import losses
     from headgate.spark.api import dead_letters, decode, decoder, encode, encoder, rows
 
 __version__ = "0.1.0"
@@ -36,7 +36,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Spark is imported when it is first needed: codecs and the command line start without it.
     if name == "losses":
-        from headgate.codec.encoder import losses
+        from headgate.codec.loss_samples import losses
 
         return losses
     if name in ("dead_letters", "decode", "decoder", "encode", "encoder", "rows"):

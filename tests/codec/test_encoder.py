@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.codec.encoder import Encoder, packed
+from headgate.codec.encoder import Encoder
+from headgate.codec.packing import packed
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event
 from headgate.core.losses import KINDS, NUMBERS, PLACE, PRESENT, SIGN

@@ -10,7 +10,8 @@ from paths import REPRO
 
 from headgate.arrow.typed_rows import changes
 from headgate.codec.decoder import decoder
-from headgate.codec.encoder import Encoder, packed
+from headgate.codec.encoder import Encoder
+from headgate.codec.packing import packed
 from headgate.codec.schemas import Schemas
 from headgate.config.reader import load_job
 from headgate.core.event import Event

@@ -12,7 +12,8 @@ from cases import READABLE, content, decoded
 from dialects import SPECS
 
 from headgate.codec.decoder import decode_message, decoder
-from headgate.codec.encoder import Encoder, packed
+from headgate.codec.encoder import Encoder
+from headgate.codec.packing import packed
 from headgate.core.errors import INTERNAL_ERROR
 from headgate.core.event import ColumnType, Event
 from headgate.core.limits import MAX_MESSAGE_BYTES

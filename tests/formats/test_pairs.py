@@ -19,8 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.codec.decoder import decode_message, decoder
-from headgate.codec.encoder import Encoder, losses, packed, target
-from headgate.codec.loss_samples import DATABASE, POSITION, SCHEMA, TABLE, TOPIC, specimens
+from headgate.codec.encoder import Encoder, target
+from headgate.codec.loss_samples import DATABASE, POSITION, SCHEMA, TABLE, TOPIC, losses, specimens
+from headgate.codec.packing import packed
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event, Image
 from headgate.core.limits import MAX_MESSAGE_BYTES

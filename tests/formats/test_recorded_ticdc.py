@@ -23,7 +23,8 @@ from recorded_ticdc import (
 )
 
 from headgate.codec.decoder import decoder
-from headgate.codec.encoder import Encoder, packed
+from headgate.codec.encoder import Encoder
+from headgate.codec.packing import packed
 
 CASES = [
     (recording, schema)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bench.flink import Flink
-from headgate.codec.encoder import Encoder, packed
+from headgate.codec.encoder import Encoder
+from headgate.codec.packing import packed
 from headgate.core.event import Event
 from tests.interop.gadgets import (
     CANAL,

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.events import HEADERS
-from headgate.codec.encoder import Encoded, Encoder, packed
+from headgate.codec.encoder import Encoded, Encoder
+from headgate.codec.packing import packed
 from headgate.core.cache import Memo
 from headgate.core.event import ColumnType, Event, Types
 from headgate.core.losses import SENTENCES

@@ -34,7 +34,8 @@ from headgate.cli.output import (
     summarise_losses,
 )
 from headgate.cli.split_work import MESSAGE_SCHEMA, converted, rejected_letters
-from headgate.codec.encoder import Encoder, losses
+from headgate.codec.encoder import Encoder
+from headgate.codec.loss_samples import losses
 from headgate.core.errors import UsageError
 from headgate.fastpath.convert import converter
 from headgate.sources.message_files import STDIN, Split, expand

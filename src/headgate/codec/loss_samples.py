@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
+from headgate.codec.decoder import decoder
+from headgate.codec.encoder import Encoder, target
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event, Image
+from headgate.core.losses import SENTENCES, Loss, strongest
+from headgate.core.options import names
 from headgate.formats import encoding_of, load, traits_of
 
 DATABASE, TABLE = "shop", "specimen"
@@ -112,3 +117,32 @@ def specimens(format: str, dialect: str) -> tuple[Event, ...]:
     if "schema-name" in carried_at_most(format, dialect):
         others.append(msgspec.structs.replace(rows[0], schema="public"))
     return (*rows, precise, *others)
+
+
+def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Loss]:
+    """What converting from one format to another cannot carry.
+
+    `from_` and `to` are `name` or `name:dialect`; `schema` says that a table schema will be given;
+    the options are those of the target. The answer is not a table kept by hand: specimens of every
+    kind and type are written in the one format, read, and written in the other.
+
+    >>> [loss.code for loss in losses("canal-json", "canal-json:tencent")]
+    ['statement', 'key', 'types', 'position', 'extra']
+    """
+    name, dialect, source = target(from_)
+    known = {"schema": SCHEMA} if schema else {}
+    unnamed = {"database": DATABASE, "table": TABLE}  # where no message names them
+    told = {n: v for n, v in unnamed.items() if n in names(load(name).options)}
+    read = decoder(f"{name}:{dialect}", **known, **told)
+    encoder = Encoder(to, None, **options, **known)
+    met = {
+        code
+        for written in ({}, source.fullest.get(dialect, {}))
+        for specimen in specimens(name, dialect)
+        for record in Encoder(from_, None, **written)(specimen).records
+        for event in read(record.key, record.value, TOPIC)
+        for code in encoder(event).lost
+    }
+    return [
+        Loss(code, SENTENCES[code]) for code in strongest(code for code in SENTENCES if code in met)
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headgate.codec.encoder import topic_template
+from headgate.codec.routing import topic_template
 from headgate.core.errors import UsageError, shown
 from headgate.core.names import MAX_TOPIC
 

@@ -18,7 +18,8 @@ from headgate.arrow.conversion import CodecConverter, Converted, Converter
 from headgate.arrow.events import OVERSIZE, decode_columns, decode_parts
 from headgate.arrow.records import RECORD_SCHEMA
 from headgate.codec.decoder import decode_message, decoder
-from headgate.codec.encoder import Encoded, Encoder, spread
+from headgate.codec.encoder import Encoded, Encoder
+from headgate.codec.packing import spread
 from headgate.core.errors import SpliceError
 from headgate.core.event import Event, qualified
 from headgate.formats import load, registered, split, traits_of

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from headgate.arrow.events import to_batch
 from headgate.arrow.headers import ID_HEADER, from_text, header_bytes, to_text
-from headgate.codec.encoder import Encoded, Encoder, packed
+from headgate.codec.encoder import Encoded, Encoder
+from headgate.codec.packing import packed
 from headgate.config.job import Job, Sink
 from headgate.core.errors import shown
 from headgate.core.event import Record

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from paths import CASES
 
 from headgate.codec.decoder import decoder
-from headgate.codec.encoder import Encoder, losses
+from headgate.codec.encoder import Encoder
+from headgate.codec.loss_samples import losses
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import parse_type

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from headgate.codec.decoder import decoder
-from headgate.codec.encoder import Encoder, losses
+from headgate.codec.encoder import Encoder
+from headgate.codec.loss_samples import losses
 from headgate.core.event import ColumnType, Event, Image, Types
 
 CANAL, TICDC, TENCENT = "canal-json:canal", "canal-json:ticdc", "canal-json:tencent"

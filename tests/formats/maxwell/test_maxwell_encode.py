@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.codec.decoder import decoder
-from headgate.codec.encoder import Encoded, Encoder, losses
+from headgate.codec.encoder import Encoded, Encoder
+from headgate.codec.loss_samples import losses
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.formats.encoding import java_notation

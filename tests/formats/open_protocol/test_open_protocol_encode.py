@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from messages import canal, maxwell
 
 from headgate.codec.decoder import decoder
-from headgate.codec.encoder import Encoder, packed
+from headgate.codec.encoder import Encoder
+from headgate.codec.packing import packed
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.formats._ticdc.ddl_codes import ddl_code
