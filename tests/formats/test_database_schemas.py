@@ -250,7 +250,7 @@ def test_routes_give_topics_by_schema() -> None:
 def test_a_statement_of_a_database_with_schemas_keeps_its_text() -> None:
     routed = selection(ALL, (), Route("shop.(.*)", "lake.$1"))
     ddl = row("public", after=None, ddl='ALTER TABLE "public"."orders" ADD x NUMBER')
-    ddl.kind, ddl.op, ddl.extra = "ddl", "alter", {"tableChanges": "[]"}
+    ddl.kind, ddl.op, ddl.format, ddl.extra = "ddl", "alter", "debezium", {"tableChanges": "[]"}
     shaped = routed.shape(ddl)
 
     assert ("lake", "public", "orders") == (shaped.database, shaped.schema, shaped.table)
