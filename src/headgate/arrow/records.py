@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headgate.arrow.events import HEADERS
 from headgate.codec.encoder import Encoded, Encoder
 from headgate.codec.packing import packed
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.event import ColumnType, Event, Types
 from headgate.core.losses import SENTENCES
 
@@ -147,4 +147,4 @@ def _make_types(names_and_types: tuple[tuple[str, ...], tuple[Any, ...]]) -> Typ
     return {name: ColumnType(*parts) for name, parts in zip(*names_and_types)}
 
 
-_types: Memo[tuple[tuple[str, ...], tuple[Any, ...]], Types] = Memo(_make_types)
+_types: BoundedCache[tuple[tuple[str, ...], tuple[Any, ...]], Types] = BoundedCache(_make_types)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.core.cache import Plans
+from headgate.core.cache import PerTypeMap
 from headgate.core.event import Event, Message, Types
 from headgate.core.values import EPOCH
 
@@ -83,4 +83,4 @@ def _types(types: Types | None) -> dict[str, Any] | None:
     return types and {name: _present(type_._asdict()) for name, type_ in types.items()}
 
 
-_shared_types = Plans(_types)
+_shared_types = PerTypeMap(_types)

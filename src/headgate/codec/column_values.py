@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event, Image
 from headgate.core.json import Number, parse, reader
@@ -74,8 +74,8 @@ class Readers:
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.options = {n.replace("-", "_"): v for n, v in (options or {}).items()}
-        self.readers: Memo[Producer, ReadColumn | None] = Memo(self._reader)
-        self.converters: Memo[_Asked, Convert | None] = Memo(self._converter)
+        self.readers: BoundedCache[Producer, ReadColumn | None] = BoundedCache(self._reader)
+        self.converters: BoundedCache[_Asked, Convert | None] = BoundedCache(self._converter)
 
     def _reader(self, producer: Producer) -> ReadColumn | None:
         format = find(producer.format)

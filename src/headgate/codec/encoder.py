@@ -18,7 +18,7 @@ from headgate.codec.event_checks import (
 )
 from headgate.codec.routing import router
 from headgate.codec.schemas import Schemas
-from headgate.core.cache import Memo, Plans
+from headgate.core.cache import BoundedCache, PerTypeMap
 from headgate.core.errors import UsageError, internal_error
 from headgate.core.event import Event, Record, Types, flattened
 from headgate.core.json import exact_text
@@ -116,18 +116,18 @@ class Encoder:
         """How many partitions topics have, where that is not `partition_num`."""
         self.topic: str | None = None
         """Where the next event goes, if that is not the option's to say."""
-        self.outlooks = Memo(self.outlook)
+        self.outlooks = BoundedCache(self.outlook)
         self.names_only = "types" in carried and "type-details" not in carried
-        self.mysql_types: Memo[TypeNames, Plans[Types | None]] = Memo(
-            lambda type_names: Plans(type_names.to_mysql)
+        self.mysql_types: BoundedCache[TypeNames, PerTypeMap[Types | None]] = BoundedCache(
+            lambda type_names: PerTypeMap(type_names.to_mysql)
         )
         type_names = traits_of(self.name, dialect).type_names
-        self.has_details = Plans(
+        self.has_details = PerTypeMap(
             details_finder(carried, type_names.tells_sign if type_names else frozenset())
         )
         self.labels = NUMBERS not in carried
         self.flat = "schema-name" not in carried
-        self.unlabelled = Plans(unlabelled_columns)
+        self.unlabelled = PerTypeMap(unlabelled_columns)
         self.packer = self.encoding.packer and self.encoding.packer(told)
         self.deleted: Event | None = None
         """The row before, if it was a delete."""

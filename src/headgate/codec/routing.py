@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from headgate.codec.partitioning import by_table, partitioner
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record, flattened
 from headgate.core.names import NAME, safe, words
@@ -39,7 +39,7 @@ def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | 
         return places, by_table(count)
 
     split_update = None if rules is None else rules.split_update
-    choices = Memo(among)
+    choices = BoundedCache(among)
     usual = choices[options.partition_num]
     topic_of = topic_template(options.topic)
     if options.partition_num is None and options.topic is None:

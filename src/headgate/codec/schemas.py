@@ -16,7 +16,7 @@ from headgate.codec.column_values import (
     without_hints,
 )
 from headgate.core import values
-from headgate.core.cache import Memo, weight
+from headgate.core.cache import BoundedCache, weight
 from headgate.core.event import ColumnType, Event, Types
 from headgate.core.limits import CACHED_BYTES, CACHED_KEY_BYTES
 from headgate.core.mysql_types import parse_type
@@ -93,7 +93,7 @@ class Schemas(KnownTables):
         self._readers = Readers(source)
         self._plans: dict[_PlanKey, _Plan] = {}
         self._plan_bytes = 0
-        self._contents = Memo(_worked_out)
+        self._contents = BoundedCache(_worked_out)
 
     def copy(self) -> Self:
         """The same, to learn apart."""

@@ -14,12 +14,12 @@ V = TypeVar("V")
 MOST_PLANS = 1_000
 
 
-class Memo(dict[K, V]):
+class BoundedCache(dict[K, V]):
     """A function's results by its argument; a hit costs what a dictionary costs.
 
     A long argument is not kept, and all are forgotten when they grow past CACHED_BYTES.
 
-    >>> length = Memo(len)
+    >>> length = BoundedCache(len)
     >>> length["abc"], "abc" in length
     (3, True)
     """
@@ -51,13 +51,13 @@ def weight(key: Any) -> int:
     return 64 + len(key) if isinstance(key, str | bytes) else 64
 
 
-class Plans(Generic[V]):
+class PerTypeMap(Generic[V]):
     """What a type map means to an encoder, made once per map.
 
     Events of a table share one map object, so the one asked for last is looked at first, then all
     by identity, then by content.
 
-    >>> plans = Plans(lambda types: list(types or ()))
+    >>> plans = PerTypeMap(lambda types: list(types or ()))
     >>> from headgate.core.event import ColumnType
     >>> plans(None), plans({"id": ColumnType("int")})
     ([], ['id'])

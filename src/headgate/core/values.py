@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec.json import encode as encode_json
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError
 from headgate.core.json import Number, Raw, exact_text
 from headgate.core.limits import MAX_PLAIN_EXPONENT
@@ -86,7 +86,7 @@ def _names_json(names: tuple[str, ...]) -> str:
     return encode_json(list(dict.fromkeys(names))).decode()
 
 
-names_json: Callable[[tuple[str, ...]], str] = Memo(_names_json).__getitem__
+names_json: Callable[[tuple[str, ...]], str] = BoundedCache(_names_json).__getitem__
 """The same, cached, because every message repeats them."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.fastpath import kernel
 from headgate.fastpath.learner import Learner
 from headgate.fastpath.program import SEPARATOR, Program, Skeleton, Spliced, matrix
@@ -178,7 +178,7 @@ class MapSorter:
 
     def __init__(self, member: str) -> None:
         self.start = f'"{member}":{{'.encode()
-        self.maps: Memo[bytes, bytes] = Memo(sorted_map)
+        self.maps: BoundedCache[bytes, bytes] = BoundedCache(sorted_map)
         self.needed = False
 
     def __call__(self, values: pa.Array) -> pa.Array:

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import MsgspecError, Raw
 from msgspec.json import Decoder, Encoder
 
-from headgate.core.cache import Memo
-from headgate.core.cache import Plans as Plans
+from headgate.core.cache import BoundedCache
+from headgate.core.cache import PerTypeMap as PerTypeMap
 from headgate.core.event import Event, Image
 from headgate.core.losses import Lossy
 from headgate.formats import traits_of
@@ -297,7 +297,7 @@ def _make_hinted(told: tuple[str | None, str | None, bool]) -> Writers:
     return found + [(name, write) for name in name_list(booleans)]
 
 
-_hinted: Memo[tuple[str | None, str | None, bool], Writers] = Memo(_make_hinted)
+_hinted: BoundedCache[tuple[str | None, str | None, bool], Writers] = BoundedCache(_make_hinted)
 
 
 def name_list(text: str | None) -> list[str]:

@@ -12,7 +12,7 @@ from struct import unpack
 from typing import NamedTuple
 from zlib import crc32
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import HeadgateError, shown
 from headgate.core.event import Event, Image
 
@@ -81,7 +81,9 @@ def missing(name: str) -> DispatchError:
     )
 
 
-table_crc: Memo[tuple[str, str], int] = Memo(lambda names: crc32("".join(names).encode()))
+table_crc: BoundedCache[tuple[str, str], int] = BoundedCache(
+    lambda names: crc32("".join(names).encode())
+)
 """CRC-32 of database and table, one after the other."""
 
 
@@ -105,5 +107,5 @@ def java_hash(text: str) -> int:
 
 # Producers in Java take abs(abs(h) % n) or abs(h % n), both in 32 bits, where abs(-2^31) is
 # negative and % keeps the sign. In Python's integers both are abs(h) % n.
-name_hash: Memo[str, int] = Memo(java_hash)
+name_hash: BoundedCache[str, int] = BoundedCache(java_hash)
 """Java's hash of names, which repeat."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from headgate.core import values
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.column_flags import (
     BINARY,
     GENERATED,
@@ -52,7 +52,7 @@ class Table(_TableParts):
     def labels(self) -> tuple[tuple[str, str, Convert], ...]:
         """ENUM and SET columns: name, which of the two, and a function from number to labels."""
         return tuple(
-            (name, base, Memo(convert).__getitem__)
+            (name, base, BoundedCache(convert).__getitem__)
             for name, column in self.columns.items()
             if (base := values.base_type(column.mysql)) in _LABELLERS
             and (convert := _LABELLERS[base](column.mysql)) is not None

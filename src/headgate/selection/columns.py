@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from headgate.core.cache import Memo, Plans
+from headgate.core.cache import BoundedCache, PerTypeMap
 from headgate.core.column_flags import HANDLE
 from headgate.core.errors import shown
 from headgate.core.event import Event, Image, Types
@@ -44,10 +44,10 @@ class Projection:
         self.table = table
         self._include = None if columns.include is None else _any_of(columns.include)
         self._exclude = _any_of(columns.exclude)
-        self.keeps: Memo[str, bool] = Memo(self._keeps)
-        self._types = Plans(self._project_types)
-        self._keys: Memo[tuple[str, ...], str | None] = Memo(self.first_removed)
-        self._lists: Memo[str, str | None] = Memo(self._project_list)
+        self.keeps: BoundedCache[str, bool] = BoundedCache(self._keeps)
+        self._types = PerTypeMap(self._project_types)
+        self._keys: BoundedCache[tuple[str, ...], str | None] = BoundedCache(self.first_removed)
+        self._lists: BoundedCache[str, str | None] = BoundedCache(self._project_list)
 
     def first_removed(self, names: tuple[str, ...]) -> str | None:
         """The first of these columns that is removed.

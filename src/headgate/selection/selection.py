@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import shown
 from headgate.core.event import Event, qualified
 from headgate.core.keys import key
@@ -78,7 +78,7 @@ class Selection:
         )
         self._has_topics = any(route.topic for route in rules.routes)
         self._has_conditions = any(filter.where for filter in rules.filters)
-        self._decisions: Memo[TableNames, _Decision] = Memo(self._decide)
+        self._decisions: BoundedCache[TableNames, _Decision] = BoundedCache(self._decide)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Selection, (self._rules,)

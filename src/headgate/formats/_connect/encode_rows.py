@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import MsgspecError
 from msgspec.json import Decoder
 
-from headgate.core.cache import MOST_PLANS, Memo
+from headgate.core.cache import MOST_PLANS, BoundedCache
 from headgate.core.column_flags import NULLABLE
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import HINTS
@@ -20,7 +20,7 @@ from headgate.formats._connect.fit import Pair, missing_values, settle
 from headgate.formats._connect.options import ValueOptions
 from headgate.formats._oms import encode_values as oms_values
 from headgate.formats.encoding import (
-    Plans,
+    PerTypeMap,
     Write,
     Writers,
     boolean,
@@ -154,7 +154,7 @@ def planner(
         ]
         return Plan(types, make_column, measured, from_connect)
 
-    return Plans(make)
+    return PerTypeMap(make)
 
 
 def oms_planner(from_connect: bool) -> Callable[[Types | None], Plan]:
@@ -165,7 +165,7 @@ def oms_planner(from_connect: bool) -> Callable[[Types | None], Plan]:
     ) -> Column:
         return BOOLEAN if is_boolean else oms_column(column_type)
 
-    return Plans(lambda types: Plan(types, make_column, [], from_connect))
+    return PerTypeMap(lambda types: Plan(types, make_column, [], from_connect))
 
 
 OMS_TYPES = {
@@ -224,7 +224,7 @@ def _read_placeholders(text: str) -> Mapping[str, Any]:
 
 
 _object = Decoder(dict[str, Any])
-_placeholders = Memo(_read_placeholders)
+_placeholders = BoundedCache(_read_placeholders)
 
 
 def written_images(event: Event, layout: Layout, lost: list[str]) -> tuple[Row | None, Row | None]:
@@ -268,7 +268,9 @@ def _make_hinted(hints: tuple[str | None, str | None, str | None]) -> Writers:
     return writers + [(name, nested) for name in objects]
 
 
-_hinted: Memo[tuple[str | None, str | None, str | None], Writers] = Memo(_make_hinted)
+_hinted: BoundedCache[tuple[str | None, str | None, str | None], Writers] = BoundedCache(
+    _make_hinted
+)
 
 
 def columns_of(event: Event, layout: Layout, lost: list[str]) -> Mapping[str, Column]:

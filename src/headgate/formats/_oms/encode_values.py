@@ -25,7 +25,7 @@ from headgate.formats._oms.encode_times import (
     zulu,
 )
 from headgate.formats.encoding import (
-    Plans,
+    PerTypeMap,
     Write,
     Writers,
     hinted,
@@ -115,7 +115,7 @@ def row_writers(method: str, format: str) -> Callable[[Event, list[str]], Writer
             frozenset(n for n, type_ in parsed.items() if type_.family != "unknown"),
         )
 
-    plans = Plans(make)
+    plans = PerTypeMap(make)
 
     def writers(event: Event, lost: list[str]) -> Writers:
         own = event.format == format

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from headgate.core.cache import Plans
+from headgate.core.cache import PerTypeMap
 from headgate.core.column_flags import HANDLE, UNIQUE
 from headgate.core.event import Event, Types
 
@@ -16,8 +16,8 @@ def flagged(types: Types | None, flags: int) -> list[str]:
     return [name for name, told in (types or {}).items() if (told.flags or 0) & flags]
 
 
-_handles = Plans(lambda types: flagged(types, HANDLE))
-_uniques = Plans(lambda types: flagged(types, HANDLE | UNIQUE))
+_handles = PerTypeMap(lambda types: flagged(types, HANDLE))
+_uniques = PerTypeMap(lambda types: flagged(types, HANDLE | UNIQUE))
 
 
 def handle_key(event: Event) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from zlib import crc32
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError
 from headgate.core.event import ColumnType, Event
 from headgate.core.mysql_types import parse_type
@@ -34,7 +34,7 @@ def ticdc_hash(zone: str = "UTC", skips_null: bool = False) -> TicdcHash:
     1079797119
     """
     to_local = local(zone)
-    columns: Memo[tuple[str, ColumnType | None], ColumnCrc] = Memo(
+    columns: BoundedCache[tuple[str, ColumnType | None], ColumnCrc] = BoundedCache(
         lambda told: column_crc(*told, to_local)
     )
 
@@ -107,7 +107,7 @@ def ticdc_rules(skips_null: bool) -> dict[str, Callable[[RuleOptions], Hash]]:
     def by_columns(options: RuleOptions) -> Hash:
         """The listed columns, whatever their case; the declared name is what is hashed."""
         total = ticdc_hash(options.zone, skips_null)
-        declared: Memo[tuple[str, ...], list[str]] = Memo(
+        declared: BoundedCache[tuple[str, ...], list[str]] = BoundedCache(
             lambda present: declared_names(options.columns, present)
         )
         return lambda event: total(event, declared[tuple(row_of(event))])

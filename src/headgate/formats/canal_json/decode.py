@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from headgate.core import values
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.compression import decompressor, is_json
 from headgate.core.errors import DecodeError
 from headgate.core.event import ColumnType, Event, Types
@@ -63,7 +63,7 @@ class Plan(msgspec.Struct):
 
 def planner(to_utc: Convert | None) -> Callable[[Envelope], Plan]:
     """A function that gives a message's plan: mostly that of its table's latest message."""
-    plans: Memo[Told, Plan] = Memo(lambda told: make_plan(*told, to_utc))
+    plans: BoundedCache[Told, Plan] = BoundedCache(lambda told: make_plan(*told, to_utc))
     latest: dict[str | None, Plan] = {}
 
     def plan_of(message: Envelope) -> Plan:

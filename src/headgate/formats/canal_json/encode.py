@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record
 from headgate.core.losses import NUMBERS, SIGN
@@ -27,7 +27,7 @@ from headgate.formats.canal_json.encode_parts import (
 from headgate.formats.canal_json.encode_ticdc import ticdc_bytes, ticdc_others, ticdc_rows
 from headgate.formats.canal_json.partitioning import CANAL
 from headgate.formats.canal_json.type_maps import Plan, planner, source_of
-from headgate.formats.encoding import Plans, changed, to_json
+from headgate.formats.encoding import PerTypeMap, changed, to_json
 
 TICDC_ONLY = (
     "enable_tidb_extension",
@@ -116,7 +116,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         "tencent": tencent_other,
     }[dialect]
     zone, described = options.timezone, options.content_compatible
-    plans: Memo[tuple[str | None, str | None, bool], Plans[Plan]] = Memo(
+    plans: BoundedCache[tuple[str | None, str | None, bool], PerTypeMap[Plan]] = BoundedCache(
         lambda told: planner(dialect, source_of(dialect, told), zone, described)
     )
     splits = dialect == "ticdc" and not options.output_raw_change_event

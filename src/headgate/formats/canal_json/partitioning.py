@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.event import ColumnType, Event
 from headgate.core.mysql_types import parse_type
 from headgate.core.values import Convert, local
@@ -26,7 +26,7 @@ def canal_hash(zone: str) -> Callable[[Event, Iterable[str]], int]:
     3620080
     """
     to_local = local(zone)
-    texts: Memo[ColumnType | None, Convert | None] = Memo(
+    texts: BoundedCache[ColumnType | None, Convert | None] = BoundedCache(
         lambda told: as_written(parse_type(told.mysql if told else None), "canal", to_local)
     )
 

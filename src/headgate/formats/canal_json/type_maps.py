@@ -21,7 +21,7 @@ from headgate.formats.canal_json.types import (
     jdbc_code,
     plain_type,
 )
-from headgate.formats.encoding import Plans, Writers, is_numbered, to_json
+from headgate.formats.encoding import PerTypeMap, Writers, is_numbered, to_json
 
 NULL = Raw(b"null")
 
@@ -100,7 +100,7 @@ def source_of(dialect: str, told: tuple[str | None, str | None, bool]) -> Source
     return Source(own, own and not several, numbered)
 
 
-def planner(dialect: str, source: Source, zone: str, described: bool) -> Plans[Plan]:
+def planner(dialect: str, source: Source, zone: str, described: bool) -> PerTypeMap[Plan]:
     """What makes the plan of a type map; `described` says that types are named with parameters."""
     to_local = local(zone)
     own, coded, numbered = source
@@ -154,4 +154,4 @@ def planner(dialect: str, source: Source, zone: str, described: bool) -> Plans[P
             untyped=frozenset(n for n, t in types.items() if guesses and not t.mysql),
         )
 
-    return Plans(make)
+    return PerTypeMap(make)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError
 from headgate.core.event import ColumnType, Event, Types
 from headgate.core.json import Raw, exact_text, parse, reader
@@ -105,7 +105,7 @@ _NO_TIMES = Times()
 
 def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
     """A decoder of DataWorks V2.0, the one version there is."""
-    plans = Memo(make_plan)
+    plans = BoundedCache(make_plan)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:

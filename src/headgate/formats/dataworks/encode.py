@@ -25,7 +25,7 @@ from headgate.formats.dataworks.messages import (
     Statement,
     Times,
 )
-from headgate.formats.encoding import Plans, json_value, to_json, whole, written
+from headgate.formats.encoding import PerTypeMap, json_value, to_json, whole, written
 
 FORMAT = "dataworks"
 ROW_WORDS = {op: word for word, op in ROW_OPS.items()} | {"snapshot": "INSERT"}
@@ -79,7 +79,7 @@ class ShortHeartbeat(msgspec.Struct, gc=False):
 def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     """An encoder of DataWorks V2.0, the one version there is."""
     writers_of = row_writers("DataWorks", FORMAT)
-    columns = {own: Plans(column_planner(own)) for own in (False, True)}
+    columns = {own: PerTypeMap(column_planner(own)) for own in (False, True)}
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
         own = event.format == FORMAT

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event, qualified
 from headgate.core.json import members, parse
@@ -225,7 +225,7 @@ def extras() -> Any:
                 extra[label] = names_json(columns)
         return extra or None
 
-    known = Memo(make)
+    known = BoundedCache(make)
 
     def extra_of(source: Source, bare: Bare) -> dict[str, str] | None:
         return known[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError
 from headgate.core.event import Event
 from headgate.core.json import Int64, Raw, exact_text, parse, reader
@@ -210,7 +210,7 @@ def _same(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-shared: Callable[[tuple[str, ...]], tuple[str, ...]] = Memo(_same).__getitem__
+shared: Callable[[tuple[str, ...]], tuple[str, ...]] = BoundedCache(_same).__getitem__
 """One shared tuple per distinct list of names, so that Arrow stores it once."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.event import Event
 from headgate.formats._connect import schema as connect_schema
 from headgate.formats._connect.connectors import MYSQL_LIKE
@@ -168,7 +168,7 @@ def make_own_fields(prefix: str) -> Callable[[Event], Fields]:
         fields = [own_field(name, prefix, DELETED in booleans) for name in names]
         return fields, codes_of(path_of(name, prefix) for name in names)
 
-    known = Memo(make)
+    known = BoundedCache(make)
 
     def own_fields(event: Event) -> Fields:
         extra = event.extra or NOTHING

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError, shown
 from headgate.core.event import Event, qualified
 from headgate.core.json import members, parse, reader
@@ -98,7 +98,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
     prefix = options.add_fields_prefix
     plan_of = planner(options, lambda name: not is_metadata(name, prefix))
     envelope = debezium.make_decoder(dialect, value_options(options))
-    layouts: Memo[tuple[str, ...], Layout] = Memo(lambda names: make_layout(names, prefix))
+    layouts: BoundedCache[tuple[str, ...], Layout] = BoundedCache(
+        lambda names: make_layout(names, prefix)
+    )
     remove_unavailable = make_remover(options.unavailable_value_placeholder)
     table_of = topic_tables(options.schema)
     oms = dialect == "oms"

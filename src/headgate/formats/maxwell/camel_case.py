@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.formats.maxwell.encode_values import (
     Message,
 )
@@ -26,7 +26,7 @@ def camel_case(name: str) -> str:
     return found or name
 
 
-_camel: Memo[str, str] = Memo(camel_case)
+_camel: BoundedCache[str, str] = BoundedCache(camel_case)
 RENAMED = ("server_id", "thread_id", "schema_id", "push_ts", "primary_key", "primary_key_columns")
 
 

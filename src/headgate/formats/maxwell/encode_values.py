@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.event import Event, Types
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import TIMES, MySqlType, parse_type
 from headgate.core.values import local, with_digits
 from headgate.formats._oms import encode_values as oms_values
 from headgate.formats.encoding import (
-    Plans,
+    PerTypeMap,
     Write,
     Writers,
     hinted,
@@ -138,7 +138,9 @@ def came_bare(extra: Mapping[str, str], digits: bool) -> Writers:
     return found if nested is None else [*found, *_nested[nested]]
 
 
-_nested: Memo[str, Writers] = Memo(lambda names: [(name, embedded) for name in name_list(names)])
+_nested: BoundedCache[str, Writers] = BoundedCache(
+    lambda names: [(name, embedded) for name in name_list(names)]
+)
 
 
 def planner(
@@ -185,7 +187,7 @@ def planner(
             frozenset(name for name, type_ in parsed.items() if type_.family != "unknown"),
         )
 
-    return Plans(make)
+    return PerTypeMap(make)
 
 
 def chained(steps: list[Write]) -> Write | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.json import parse, reader
 from headgate.core.values import Convert
 
@@ -20,7 +20,7 @@ def _key_names(sent: bytes) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
 
 
-key_names: Callable[[bytes], tuple[str, ...] | None] = Memo(_key_names).__getitem__
+key_names: Callable[[bytes], tuple[str, ...] | None] = BoundedCache(_key_names).__getitem__
 """The names in `primary_key_columns`; made once, because every message repeats them."""
 
 
@@ -51,7 +51,9 @@ def _hash_names(found: tuple[str, ...]) -> tuple[str, ...] | None:
     return names if names or "_uuid" in found else None
 
 
-hash_names: Callable[[tuple[str, ...]], tuple[str, ...] | None] = Memo(_hash_names).__getitem__
+hash_names: Callable[[tuple[str, ...]], tuple[str, ...] | None] = BoundedCache(
+    _hash_names
+).__getitem__
 """The columns among the members of a Kafka key; `_uuid` stands for a table without a key."""
 
 

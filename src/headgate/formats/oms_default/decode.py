@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError
 from headgate.core.event import ColumnType, Event, Types
 from headgate.core.json import Raw, exact_text, parse, reader
@@ -128,7 +128,7 @@ _raw_meta = reader(RawMeta)
 
 def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
     """A decoder of one dialect, or of either where `dialect` is None."""
-    plans = Memo(make_plan)
+    plans = BoundedCache(make_plan)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:

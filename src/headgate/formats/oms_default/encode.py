@@ -17,7 +17,7 @@ from headgate.formats._oms.encode_values import (
     type_name,
 )
 from headgate.formats.base import Encode, Encoding
-from headgate.formats.encoding import Plans, json_value, to_json, written
+from headgate.formats.encoding import PerTypeMap, json_value, to_json, written
 from headgate.formats.oms_default.decode import DDL_OPS, TYPES_MEMBER
 
 FORMAT = "oms-default"
@@ -92,7 +92,7 @@ class OtherMessage(msgspec.Struct, gc=False):
 def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     """An encoder of one dialect."""
     writers_of = row_writers(METHODS[dialect], FORMAT)
-    light_types = {own: Plans(light_planner(own)) for own in (False, True)}
+    light_types = {own: PerTypeMap(light_planner(own)) for own in (False, True)}
     extended = dialect == EXTENDED
 
     def encode(event: Event, lost: list[str]) -> list[Record]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record
 from headgate.core.losses import NUMBERS, SIGN
@@ -62,7 +62,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     """An encoder of one dialect."""
     classic = dialect == "classic"
     row_body = row_writer(dialect, options)
-    names = Memo(classic_names if classic else new_names)
+    names = BoundedCache(classic_names if classic else new_names)
     tail = classic_tail if classic else new_tail
     finish = html_escapes if classic else control_escapes
     pack = compressor(options.compression)

@@ -9,13 +9,13 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, MsgspecError
 from msgspec.json import Decoder
 
-from headgate.core.cache import Memo
+from headgate.core.cache import BoundedCache
 from headgate.core.column_flags import BINARY, HANDLE, MULTIPLE, NULLABLE, PRIMARY, UNSIGNED
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import MARIADB_STRINGS, SPATIAL, MySqlType, parse_type
 from headgate.core.values import local
-from headgate.formats.encoding import Plans, is_numbered, name_list
+from headgate.formats.encoding import PerTypeMap, is_numbered, name_list
 from headgate.formats.open_protocol.decode_columns import (
     BINARY_CODES,
     CODES,
@@ -58,14 +58,14 @@ class Layout(NamedTuple):
     lost: list[str]
 
 
-def planner(dialect: str, zone: str) -> Plans[Memo[Asked, Layout]]:
+def planner(dialect: str, zone: str) -> PerTypeMap[BoundedCache[Asked, Layout]]:
     """Layouts by type map, then by what else tells of the columns."""
     to_local = local(zone)
 
-    def make(types: Types | None) -> Memo[Asked, Layout]:
-        return Memo(lambda asked: lay_out(types or {}, asked, dialect, to_local))
+    def make(types: Types | None) -> BoundedCache[Asked, Layout]:
+        return BoundedCache(lambda asked: lay_out(types or {}, asked, dialect, to_local))
 
-    return Plans(make)
+    return PerTypeMap(make)
 
 
 def asked_of(event: Event, image: Image) -> Asked:

@@ -13,7 +13,7 @@ from headgate.arrow.events import TEXT_MAP, bounded, decode_parts, most_bytes_of
 from headgate.codec.decoder import decoder
 from headgate.codec.schemas import Schemas
 from headgate.config.job import Job
-from headgate.core.cache import Plans
+from headgate.core.cache import PerTypeMap
 from headgate.core.event import Event, Image, Types
 from headgate.pipeline.row_filter.condition import (
     NEW,
@@ -73,7 +73,8 @@ class ValueExtractor:
     ) -> None:
         self.conditions, self.selection, self.schemas = conditions, selection, schemas
         self.signatures: dict[int, Callable[[Types | None], str]] = {
-            rule: Plans(partial(signature, condition)) for rule, condition in conditions.items()
+            rule: PerTypeMap(partial(signature, condition))
+            for rule, condition in conditions.items()
         }
 
     def images(self, events: Sequence[Event], counts: Sequence[int]) -> pa.Array:
