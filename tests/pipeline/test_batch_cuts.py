@@ -108,6 +108,7 @@ def histories(draw: st.DrawFn) -> tuple[str, str, list[Step], list[int]]:
 @example(("plain", "debezium", [("delete", 1), ("again", 1)], [1, 2, 3]))
 @example(("strict", "ticdc", [("insert", 1), ("heartbeat", 1), ("again", 1)], [1]))
 @example(("strict", "ticdc", [("insert", 1), ("insert", 1), ("again", 1)], [1]))
+@example(("plain", "maxwell", [("ddl", 1), ("ddl", 1), ("again", 1)], [2]))
 @settings(max_examples=150, deadline=None)
 def test_the_same_messages_cut_anywhere_give_the_same(
     case: tuple[str, str, list[Step], list[int]],

@@ -8,13 +8,13 @@ what another one met, and the pass is repeated with the DDL of all.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from functools import cmp_to_key
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from headgate.arrow.messages import Partition
 from headgate.codec.schemas import Schemas
 from headgate.core.event import Event
-from headgate.pipeline.ordering import comes_before
+from headgate.pipeline.ordering import by_commit, comes_before
 from headgate.pipeline.plan import PartitionReport, PlannedDdl
 
 
@@ -84,7 +84,7 @@ class DdlSchedule:
 def merged_ddl(
     planned: Sequence[PlannedDdl], reports: Iterable[PartitionReport]
 ) -> tuple[PlannedDdl, ...]:
-    """The DDL of a batch in the source's order, as far as that is known; else as it was met.
+    """The DDL of a batch: that of a partition in its order, partitions in the source's order.
 
     Of copies on several partitions, one that the sinks take is the one that counts.
     """
@@ -95,7 +95,10 @@ def merged_ddl(
     known = {ddl.id: met.get(ddl.id, ddl) for ddl in planned}
     if met.keys() <= known.keys():
         return tuple(known.values())
-    return tuple(sorted({**known, **met}.values(), key=cmp_to_key(_compare)))
+    partitions: dict[Partition | None, list[PlannedDdl]] = {}
+    for ddl in {**known, **met}.values():
+        partitions.setdefault(ddl.partition, []).append(ddl)
+    return tuple(_interleaved(by_commit(each) for each in partitions.values()))
 
 
 def lacks_ddl(
@@ -110,7 +113,14 @@ def lacks_ddl(
     return has_changes and list(passed) != [ddl.id for ddl in merged]
 
 
-def _compare(one: PlannedDdl, other: PlannedDdl) -> int:
-    return int(bool(comes_before(other.event, one.event))) - int(
-        bool(comes_before(one.event, other.event))
-    )
+def _interleaved(partitions: Iterable[list[PlannedDdl]]) -> Iterator[PlannedDdl]:
+    """The first of each partition's DDL in turn that no other partition's comes before."""
+    waiting = [deque(each) for each in partitions]
+    while waiting := [each for each in waiting if each]:
+        heads = [each[0].event for each in waiting]
+        free = (
+            queue
+            for queue, head in zip(waiting, heads)
+            if not any(comes_before(other, head) for other in heads)
+        )
+        yield next(free, waiting[0]).popleft()

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 from headgate.core.event import Event
-from headgate.pipeline.change import Change
+
+
+class _HasEvent(Protocol):
+    event: Event
+
+
+T = TypeVar("T", bound=_HasEvent)
 
 AN_HOUR = 3_600_000_000
 Order = tuple[str, tuple[int, ...]]
@@ -124,11 +132,11 @@ class SourceClock:
         return None if (event.event_time or 0) > self.limit else event.event_time
 
 
-def by_commit(changes: list[Change]) -> list[Change]:
-    """Changes sorted by their commits; one that has none stays with the one before it."""
-    keyed: list[tuple[int, Change]] = []
+def by_commit(items: Iterable[T]) -> list[T]:
+    """Changes or DDL sorted by their commits; one that has none stays with the one before it."""
+    keyed: list[tuple[int, T]] = []
     last = 0
-    for change in changes:
-        last = last if change.event.commit_ts is None else change.event.commit_ts
-        keyed.append((last, change))
-    return [change for _, change in sorted(keyed, key=lambda pair: pair[0])]
+    for item in items:
+        last = last if item.event.commit_ts is None else item.event.commit_ts
+        keyed.append((last, item))
+    return [item for _, item in sorted(keyed, key=lambda pair: pair[0])]
