@@ -160,7 +160,7 @@ def test_topics_with_hostile_names_are_refused_one_by_one(
     assert "hostile-topics-good" in writer.topics.known
 
 
-@pytest.mark.parametrize("scheme", [n for n in SINKS.names() if CASES[n].unreachable()])
+@pytest.mark.parametrize("scheme", [n for n, case in CASES.items() if case.unreachable()])
 def test_without_a_network_the_address_is_named_within_seconds(
     spark: SparkSession, scheme: str
 ) -> None:

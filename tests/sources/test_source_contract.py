@@ -141,7 +141,7 @@ def test_a_hostile_name_is_refused_or_taken_as_it_is(
     assert len(refused or "") < 3_000
 
 
-@pytest.mark.parametrize("scheme", [n for n in SOURCES.names() if CASES[n].unreachable()])
+@pytest.mark.parametrize("scheme", [n for n, case in CASES.items() if case.unreachable()])
 def test_without_a_network_the_address_is_named_within_seconds(
     spark: SparkSession, world: World, scheme: str
 ) -> None:
