@@ -295,7 +295,7 @@ def test_what_encode_leaves_out_is_among_the_dead_letters(spark: SparkSession) -
 
 
 def test_encode_refuses_what_is_no_event_table(spark: SparkSession) -> None:
-    with pytest.raises(UsageError, match="no event table"):
+    with pytest.raises(UsageError, match="not an event table"):
         headgate.encode(spark.range(1), "maxwell")
 
 
