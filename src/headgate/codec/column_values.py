@@ -87,8 +87,8 @@ class Readers:
     def column(self, came: Came, name: str, own: str | None, mysql: str) -> Convert | None:
         """What makes canonical text of a column's text; None where it is that already.
 
-        >>> told = Came(Producer("maxwell", "maxwell"), (None, None, '["tags"]'))
-        >>> Readers().column(told, "tags", None, "set('r','g')")('["r","g"]')
+        >>> came = Came(Producer("maxwell", "maxwell"), (None, None, '["tags"]'))
+        >>> Readers().column(came, "tags", None, "set('r','g')")('["r","g"]')
         'r,g'
         """
         return self.converters[came.producer, _hint(came, name, own), own, mysql]
@@ -102,12 +102,12 @@ class Readers:
 
 
 def hints_of(extra: Mapping[str, str] | None) -> dict[str, str]:
-    """What is told of how values came."""
+    """What is known of how values were sent."""
     return {hint: extra[hint] for hint in HINTS if hint in extra} if extra else {}
 
 
 def without_hints(extra: Mapping[str, str] | None, read: Collection[str]) -> dict[str, str] | None:
-    """What is told beside a row, without how the values came that are in their type's form now.
+    """The `extra` of a row, without how those values were sent that are in their type's form now.
 
     >>> without_hints({"numbers": '["a","b"]', "nested": '["c"]'}, {"a", "c"})
     {'numbers': '["b"]'}
@@ -124,8 +124,8 @@ def without_hints(extra: Mapping[str, str] | None, read: Collection[str]) -> dic
 def _hint(came: Came, name: str, own: str | None) -> str | None:
     """The hint that names a column without a type; None where it came as text."""
     if own is None:
-        for hint, told in zip(HINTS, came.hints):
-            if told and name in _named(told):
+        for hint, names in zip(HINTS, came.hints):
+            if names and name in _named(names):
                 return hint
     return None
 
@@ -183,10 +183,10 @@ def exact_text(type_: MySqlType) -> Convert | None:
         length = type_.length or 1
 
         def padded(text: str) -> str:
-            held = base64_bytes(text)
-            if len(held) >= length:
+            content = base64_bytes(text)
+            if len(content) >= length:
                 return text
-            return b64encode(held.ljust(length, b"\0")).decode()
+            return b64encode(content.ljust(length, b"\0")).decode()
 
         return padded
     return None

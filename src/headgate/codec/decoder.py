@@ -75,10 +75,10 @@ def decode_message(
             return [too_large(key, value, what, most_bytes)]
         return decode(key, value, topic)
     except DecodeError as error:
-        told = error.code, str(error)
+        reason = error.code, str(error)
     except Exception as error:
-        told = internal_error(error)
-    return [Event("invalid", error=told, raw=value, raw_key=key)]
+        reason = internal_error(error)
+    return [Event("invalid", error=reason, raw=value, raw_key=key)]
 
 
 def too_large(key: bytes | None, value: bytes | None, what: str, most_bytes: int) -> Event:
@@ -93,7 +93,7 @@ def too_large(key: bytes | None, value: bytes | None, what: str, most_bytes: int
 
 
 def size_and_hash(size: int, sha256: str) -> str:
-    """What is told of a message that is not kept: its bytes, and the hash of its value.
+    """What is reported of a message that is not kept: its bytes, and the hash of its value.
 
     >>> size_and_hash(20_000_000, "44136f…")
     '20000000 bytes (the value has the SHA-256 44136f…)'

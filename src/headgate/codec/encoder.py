@@ -82,7 +82,7 @@ class Outlook(NamedTuple):
     """Whether values of columns without a type are in encodings that the target does not have."""
 
 
-Told = tuple[str | None, str | None, bool, tuple[str, ...], tuple[str, ...]]
+EventShape = tuple[str | None, str | None, bool, tuple[str, ...], tuple[str, ...]]
 """An event's format and dialect, whether it has types, the names in its `position` and `extra`."""
 
 
@@ -100,18 +100,18 @@ class Encoder:
         """An encoder of a format; `source` has the options with which the events were decoded."""
         self.name, dialect, self.encoding = target(spec)
         self.dialect = dialect
-        told = build(self.encoding.options, options)
-        carried = self.encoding.carries(dialect, told)
+        chosen = build(self.encoding.options, options)
+        carried = self.encoding.carries(dialect, chosen)
         self.carried = carried
         self.checks = checks(carried | {*BY_NAME})
         self.places = {c.removeprefix(PLACE) for c in carried if c.startswith(PLACE)}
         self.has_placeholder = self.encoding.has_placeholder and "incomplete" in carried
         """Whether the format has a word for a value that the source's log did not hold."""
-        self.encode = self.encoding.encoder(dialect, told)
-        self.strict = told.strict
-        self.schemas = Schemas(told.schema, source)
-        self.informed = told.schema is not None
-        self.route = router(told, dialect, self.encoding)
+        self.encode = self.encoding.encoder(dialect, chosen)
+        self.strict = chosen.strict
+        self.schemas = Schemas(chosen.schema, source)
+        self.informed = chosen.schema is not None
+        self.route = router(chosen, dialect, self.encoding)
         self.partitions: Mapping[str, int] = {}
         """How many partitions topics have, where that is not `partition_num`."""
         self.topic: str | None = None
@@ -128,15 +128,15 @@ class Encoder:
         self.labels = NUMBERS not in carried
         self.flat = "schema-name" not in carried
         self.unlabelled = PerTypeMap(unlabelled_columns)
-        self.packer = self.encoding.packer and self.encoding.packer(told)
+        self.packer = self.encoding.packer and self.encoding.packer(chosen)
         self.deleted: Event | None = None
         """The row before, if it was a delete."""
-        self.may_splice = told.splice and self.packer is None
+        self.may_splice = chosen.splice and self.packer is None
 
     def __call__(self, event: Event, untyped: Sequence[str] | None = None) -> Encoded:
         """Encode one event; a tombstone right behind its delete belongs to that.
 
-        `untyped` is what completing it from a schema elsewhere has told (`Schemas.complete`).
+        `untyped` is what completing it from a schema elsewhere has returned (`Schemas.complete`).
         """
         if event.kind == "tombstone":
             deleted = self.deleted
@@ -274,12 +274,14 @@ class Encoder:
         """The outcome; under `strict`, none that loses anything."""
         if not (lost and self.strict):
             return Encoded(records, lost)
-        said = "; ".join(SENTENCES[code] for code in dict.fromkeys(lost))
-        return Encoded([], lost, ("lossy", f"{said}; leave strict out, or choose another format"))
+        reasons = "; ".join(SENTENCES[code] for code in dict.fromkeys(lost))
+        return Encoded(
+            [], lost, ("lossy", f"{reasons}; leave strict out, or choose another format")
+        )
 
-    def outlook(self, told: Told) -> Outlook:
-        """What is to be expected of events of which so much is told."""
-        format, dialect, typed, position, extra = told
+    def outlook(self, shape: EventShape) -> Outlook:
+        """What is to be expected of events of this shape."""
+        format, dialect, typed, position, extra = shape
         own = format == self.name
         same = own and dialect in (None, self.dialect)
         like = Event("row", format=format, dialect=dialect, types={} if typed else None)

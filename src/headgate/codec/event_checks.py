@@ -108,7 +108,7 @@ def details_finder(
         return type_.unsigned and SIGN not in carried and type_.base not in tells_sign
 
     def has_details(types: Types | None) -> bool:
-        parsed = [parse_type(told.mysql) for told in (types or {}).values()]
+        parsed = [parse_type(column.mysql) for column in (types or {}).values()]
         return any(t.length is not None or t.labels or has_sign(t) for t in parsed)
 
     return has_details
@@ -119,7 +119,7 @@ def unlabelled_columns(types: Types | None) -> list[tuple[str, bool]]:
 
     True beside those that tell them, `''` among them, so that MySQL's error value is a number.
     """
-    parsed = ((name, parse_type(told.mysql)) for name, told in (types or {}).items())
+    parsed = ((name, parse_type(column.mysql)) for name, column in (types or {}).items())
     return [
         (name, bool(type_.labels))
         for name, type_ in parsed

@@ -132,8 +132,8 @@ def losses(from_: str, to: str, schema: bool = False, **options: Any) -> list[Lo
     name, dialect, source = target(from_)
     known = {"schema": SCHEMA} if schema else {}
     unnamed = {"database": DATABASE, "table": TABLE}  # where no message names them
-    told = {n: v for n, v in unnamed.items() if n in names(load(name).options)}
-    read = decoder(f"{name}:{dialect}", **known, **told)
+    source_options = {n: v for n, v in unnamed.items() if n in names(load(name).options)}
+    read = decoder(f"{name}:{dialect}", **known, **source_options)
     encoder = Encoder(to, None, **options, **known)
     met = {
         code

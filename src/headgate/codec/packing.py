@@ -33,7 +33,7 @@ def joined(
     """The same where a message holds several rows of a table."""
     records: list[Record] = []
     losses: list[list[str]] = []
-    held: list[Record] = []
+    pending: list[Record] = []
     group: object = None
     size = 0
     for event, outcome in zip(events, outcomes):
@@ -42,22 +42,22 @@ def joined(
             names = (event.database, event.schema, event.table)
             own = (*names, record.topic, record.partition) if row else None
             added = packer.size(record)
-            if row and own == group and packer.fits(len(held) + 1, size + added):
-                held.append(record)
+            if row and own == group and packer.fits(len(pending) + 1, size + added):
+                pending.append(record)
                 size += added
                 losses[-1] += codes or ()
                 continue
-            if held:
-                records.append(packer.join(held))
-            held, group, size = [record], own, added
+            if pending:
+                records.append(packer.join(pending))
+            pending, group, size = [record], own, added
             losses.append([*(codes or ())])
-    if held:
-        records.append(packer.join(held))
+    if pending:
+        records.append(packer.join(pending))
     return records, [codes or None for codes in losses]
 
 
 def spread(records: list[Record], lost: list[str]) -> list[list[str] | None]:
-    """An event's losses, told with the first of its messages.
+    """An event's losses, reported with the first of its messages.
 
     >>> spread([Record(b"d"), Record(None)], ["key"])
     [['key'], None]

@@ -16,7 +16,7 @@ from headgate.formats.base import Encoding
 from headgate.formats.partitioning import Partition
 
 Route = Callable[[Event, list[Record], "str | None", Mapping[str, int]], list[Record]]
-"""Gives the records of an event the topic that is told, or the template's, and a partition."""
+"""Gives the records of an event the given topic, or the template's, and a partition."""
 
 
 def router(options: EncodeOptions, dialect: str, encoding: Encoding) -> Route | None:
@@ -85,9 +85,9 @@ def topic_template(template: str | None) -> Callable[[Event], str | None]:
         return lambda _: template
 
     def topic(event: Event) -> str | None:
-        told = words(template, event.database, event.schema, event.table)
-        if any(told[name] is None for name in NAME.findall(template)):
+        values = words(template, event.database, event.schema, event.table)
+        if any(values[name] is None for name in NAME.findall(template)):
             return None  # a watermark, or DDL of a database: the sink's default topic
-        return NAME.sub(lambda found: safe(str(told[found[1]])), template)
+        return NAME.sub(lambda match: safe(str(values[match[1]])), template)
 
     return topic

@@ -152,12 +152,12 @@ class Admin:
         return listed
 
     def refused(self, error: Py4JJavaError) -> UsageError:
-        """What Kafka said, without the stack."""
+        """The reason that Kafka gave, without the stack."""
         return UsageError(f"{self.name}: Kafka says: {reason(error)}; check the brokers' address")
 
 
 def reason(error: Py4JJavaError) -> str:
-    """What Kafka said, without the stack."""
+    """The reason that Kafka gave, without the stack."""
     message = str(error.java_exception)
     return (message.rpartition("Exception: ")[2] or message).strip()
 

@@ -110,7 +110,7 @@ reads long runs of a partition, and the client's own settings cost a tenth more 
 as much in the broker. Larger than this they gain nothing, and each partition can hold that much
 memory."""
 REQUEST_SIZE, REQUEST_BYTES = "kafka.max.request.size", 1 << 20
-"""The largest message that a producer sends, and what that is unless told otherwise."""
+"""The largest message that a producer sends, and what that is unless set otherwise."""
 FRAME = 1_024
 """What of that the headers and the frame of a message take."""
 MOST_BATCH, LEAST_BATCH, BUFFER = 512 << 10, 16 << 10, 64 << 20
@@ -126,7 +126,7 @@ def largest_message(options: Mapping[str, str]) -> int:
 
 
 def producer_settings(client: Mapping[str, str], partitions: int = 1) -> dict[str, str]:
-    """A producer's settings for so many partitions: what it is told, and larger batches.
+    """A producer's settings for so many partitions: those that are given, and larger batches.
 
     With the client's own 16 KiB a message costs twice the time, here and in the broker. But each
     partition that is written takes a whole batch of memory, and where there is none left, batches

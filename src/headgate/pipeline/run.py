@@ -71,7 +71,9 @@ def run(
     except Exception as error:
         died = jvm_ended(JVM_SECONDS if isinstance(error, Py4JError | OSError) else 0)
         if died and asked.is_set():
-            reporter.ended("stopped")  # a stop that the JVM was told of too; its batch is repeated
+            reporter.ended(
+                "stopped"
+            )  # a stop whose signal reached the JVM too; its batch is repeated
             return reporter.status
         reporter.status.splice_mismatches += isinstance(error, SpliceError)
         reporter.ended("failed", died or reason_of(error))

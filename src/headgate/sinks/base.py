@@ -50,7 +50,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Target:
-    """What a sink is told of its job."""
+    """What a sink knows of its job."""
 
     job_id: str
     name: str

@@ -32,7 +32,7 @@ Files = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Origin:
-    """What a source is told of its job."""
+    """What a source knows of its job."""
 
     name: str
     """The URI without its secrets, for errors."""

@@ -165,23 +165,23 @@ spark.hadoop.fs.… under pipeline: spark, or in the environment
 def s3(bucket: str, settings: Mapping[str, str]) -> fs.S3FileSystem:
     """S3 as Spark's `s3a` is set; what is not set is found as the AWS SDK finds it."""
 
-    def told(name: str) -> str | None:
+    def setting(name: str) -> str | None:
         own = settings.get(f"{PREFIX}fs.s3a.bucket.{bucket}.{name}")
         return own or settings.get(f"{PREFIX}fs.s3a.{name}") or None
 
     named = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    endpoint = told("endpoint") or named
-    secure = (told("connection.ssl.enabled") or "true").lower() != "false"
+    endpoint = setting("endpoint") or named
+    secure = (setting("connection.ssl.enabled") or "true").lower() != "false"
     if endpoint and "://" not in endpoint:
         endpoint = f"{'https' if secure else 'http'}://{endpoint}"
     of_aws = not endpoint or ".amazonaws." in endpoint
-    virtual = bool(told("endpoint")) and (told("path.style.access") or "").lower() != "true"
+    virtual = bool(setting("endpoint")) and (setting("path.style.access") or "").lower() != "true"
     return fs.S3FileSystem(
-        access_key=told("access.key"),
-        secret_key=told("secret.key"),
-        session_token=told("session.token"),
-        anonymous="Anonymous" in (told("aws.credentials.provider") or ""),
-        region=told("endpoint.region") or (region_of(bucket) if of_aws else None),
+        access_key=setting("access.key"),
+        secret_key=setting("secret.key"),
+        session_token=setting("session.token"),
+        anonymous="Anonymous" in (setting("aws.credentials.provider") or ""),
+        region=setting("endpoint.region") or (region_of(bucket) if of_aws else None),
         endpoint_override=endpoint,
         force_virtual_addressing=virtual,
         allow_delayed_open=True,  # a small file is one request

@@ -77,13 +77,13 @@ def settings(*names: str) -> dict[str, str]:
     own = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
     sets = [coordinates_of(name) for name in names]
     # Where Spark has the connector itself, it has what goes with it.
-    missing = [told for told in sets if told[0].split(":")[1] not in own]
+    missing = [coordinates for coordinates in sets if coordinates[0].split(":")[1] not in own]
     if not missing:
         return {}
-    wanted = [each for told in missing for each in told]
+    wanted = [each for coordinates in missing for each in coordinates]
     folder = os.environ.get("HEADGATE_JARS")
     if not folder:
-        return on_classpath([jar for told in missing for jar in checked(told)])
+        return on_classpath([jar for coordinates in missing for jar in checked(coordinates)])
     jars = sorted(Path(folder).glob("*.jar"))
     if not jars:
         raise UsageError(
@@ -102,7 +102,7 @@ def checked(wanted: Sequence[str]) -> list[Path]:
     if tuple(wanted) not in CONNECTORS.values():
         return jars
     known = dict(line.split()[::-1] for line in CHECKSUMS.read_text().splitlines())
-    names = {"{1}-{2}.jar".format(*told.split(":")) for told in wanted}
+    names = {"{1}-{2}.jar".format(*coordinate.split(":")) for coordinate in wanted}
     wrong = [f"{name} is missing" for name in sorted(names - {jar.name for jar in jars})]
     for jar in jars:
         if jar.name not in names:
@@ -141,8 +141,8 @@ def artifact(jar: Path) -> str:
 
 def cache() -> Path:
     """Where resolved jars are kept."""
-    told = os.environ.get("HEADGATE_CACHE")
-    return (Path(told) if told else Path.home() / ".cache" / "headgate") / "jars"
+    folder = os.environ.get("HEADGATE_CACHE")
+    return (Path(folder) if folder else Path.home() / ".cache" / "headgate") / "jars"
 
 
 def resolve(wanted: Sequence[str], transitive: bool = True) -> list[Path]:
@@ -152,9 +152,11 @@ def resolve(wanted: Sequence[str], transitive: bool = True) -> list[Path]:
     Traceback (most recent call last):
     headgate.core.errors.UsageError: 'a:b' is not a Maven coordinate; write group:artifact:version
     """
-    for told in wanted:
-        if not re.fullmatch(r"[^\s:]+:[^\s:]+:[^\s:]+", told):
-            raise UsageError(f"{told!r} is not a Maven coordinate; write group:artifact:version")
+    for coordinate in wanted:
+        if not re.fullmatch(r"[^\s:]+:[^\s:]+:[^\s:]+", coordinate):
+            raise UsageError(
+                f"{coordinate!r} is not a Maven coordinate; write group:artifact:version"
+            )
     folder = cache() / folder_name(wanted, transitive)
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -187,11 +189,11 @@ def fetch(coordinates: Sequence[str], transitive: bool, folder: Path) -> Path:
         raise unresolved(coordinates, "resolving needs a JDK (17 or newer) and none was found")
     wanted, jars = folder / "ivy.xml", folder / "jars"
     wanted.write_text(ivy_file(coordinates, transitive))
-    told = [str(java()), "-jar", str(ivy), "-ivy", str(wanted), "-cache", str(folder / "ivy")]
-    told += ["-types", "jar", "bundle"]
-    told += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
+    command = [str(java()), "-jar", str(ivy), "-ivy", str(wanted), "-cache", str(folder / "ivy")]
+    command += ["-types", "jar", "bundle"]
+    command += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
     try:
-        done = subprocess.run(told, capture_output=True, text=True, timeout=TIMEOUT)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         raise unresolved(coordinates, f"Ivy had no answer within {TIMEOUT} seconds") from None
     if done.returncode or not any(jars.glob("*.jar")):
@@ -208,8 +210,8 @@ def java() -> Path:
 def ivy_file(coordinates: Iterable[str], transitive: bool) -> str:
     """What to resolve, as Ivy reads it."""
     lines = []
-    for told in coordinates:
-        group, name, version = map(quoteattr, told.split(":"))
+    for coordinate in coordinates:
+        group, name, version = map(quoteattr, coordinate.split(":"))
         lines.append(
             f'<dependency org={group} name={name} rev={version} conf="default->default" '
             f'transitive="{str(transitive).lower()}"/>'
@@ -231,7 +233,7 @@ def complaint(output: str) -> str:
     missing = re.findall(r"^\s*:: (\S+)#(\S+);(\S+): (.+)$", output, re.MULTILINE)
     found = [f"{group}:{name}:{version}: {why}" for group, name, version, why in missing]
     found += [line for line in lines if "Server access error" in line or "FAILED" in line][:2]
-    return "; ".join(dict.fromkeys(found)) or (lines[-1] if lines else "Ivy said nothing")
+    return "; ".join(dict.fromkeys(found)) or (lines[-1] if lines else "Ivy printed nothing")
 
 
 def unresolved(coordinates: Sequence[str], why: str) -> UsageError:

@@ -49,16 +49,16 @@ LONGEST_FOLDER = 60
 """The path of a Unix socket is at most 103 bytes, and Spark's names take 42 of them."""
 
 
-def master_of(told: str | None) -> str:
-    """The master that was told, or spark-submit's own; else this machine.
+def master_of(master: str | None) -> str:
+    """The given master, or spark-submit's own; else this machine.
 
     >>> master_of("local[2]"), master_of(None)
     ('local[2]', 'local[*]')
     """
-    if told is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit began this process
+    if master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit began this process
         SparkContext._ensure_initialized()
-        told = SparkConf().get("spark.master")
-    return told or "local[*]"
+        master = SparkConf().get("spark.master")
+    return master or "local[*]"
 
 
 @cache
@@ -139,7 +139,7 @@ def jvm_ended(wait: float) -> str | None:
         return None
     how = signal.Signals(-status).name if status < 0 else f"status {status}"
     return (
-        f"Spark's JVM ended ({how}); look at what it said before this, for a file hs_err_pid*.log "
+        f"Spark's JVM ended ({how}); look at its output before this, for a file hs_err_pid*.log "
         "in the working directory, and in the system's log for the out-of-memory killer (then "
         "lower spark.driver.memory, or free memory); started again, the job goes on where it was"
     )
@@ -172,14 +172,14 @@ def session(
         archive = ClassArchive(archive_folder(), settings.get("spark.driver.extraClassPath", ""))
         java_options += ["-XX:+UseParallelGC", *archive.options(write_archive)]
     settings.setdefault("spark.driver.extraJavaOptions", " ".join(java_options))
-    told = {"spark.redaction.regex": REDACTED, **SETTINGS, **sockets(chosen), **settings}
+    merged = {"spark.redaction.regex": REDACTED, **SETTINGS, **sockets(chosen), **settings}
     if SparkContext._gateway is None:
-        start_jvm({"spark.master": chosen, **told})
+        start_jvm({"spark.master": chosen, **merged})
         process = getattr(SparkContext._gateway, "proc", None)
         if archive is not None and archive.is_written and process is not None:
             atexit.register(archive.finish, process)
     builder = SparkSession.builder.appName("headgate").master(chosen)
-    for name, value in told.items():
+    for name, value in merged.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
