@@ -1,1 +1,1 @@
-"""What the relatives of Canal share."""
+"""Code shared by the formats related to Canal."""

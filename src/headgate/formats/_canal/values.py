@@ -1,4 +1,4 @@
-"""Canal's values: from canonical text to what Canal, TiCDC, OMS and Tencent write for it."""
+"""Canal's values: from canonical text to the values that Canal, TiCDC, OMS and Tencent write."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FLOAT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 def writer(
     type_: MySqlType, dialect: str, own: bool, numbered: bool, to_local: Write | None
 ) -> Write | None:
-    """How a column's canonical text is written, or None where it is written as it is.
+    """The function that writes a column's canonical text, or None if it is written unchanged.
 
-    `own` says that the dialect sent the value itself, `numbered` that ENUM and SET came as numbers.
+    `own`: the value came from this dialect; `numbered`: ENUM and SET values came as numbers.
     """
     if dialect == "oms":
         return oms_values.canal_writer(type_)
@@ -46,7 +46,7 @@ def writer(
 
 
 def as_written(type_: MySqlType, dialect: str, to_local: Convert | None) -> Convert | None:
-    """A function from canonical text to what a dialect of Canal writes for it, lossy or not.
+    """A function from canonical text to the text that a dialect of Canal writes, lossy or not.
 
     >>> from headgate.core.mysql_types import parse_type
     >>> as_written(parse_type("set('a','b','c')"), "canal", None)("a,c")
@@ -75,7 +75,7 @@ def bare_writer(type_: MySqlType) -> Write | None:
 
 
 def year_number(text: str) -> str:
-    """A YEAR as TiCDC writes it, which is a number to it.
+    """A YEAR as TiCDC writes it: as a number.
 
     >>> year_number("0000"), year_number("2024")
     ('0', '2024')
@@ -93,17 +93,17 @@ def go_float(text: str) -> str:
 
 
 def go_notation(text: str) -> str:
-    """A number without exponent and outer zeros.
+    """A number without an exponent and without trailing zeros in its fraction.
 
     >>> go_notation("1.0E-7"), go_notation("5.0"), go_notation("1e20")
     ('0.0000001', '5', '100000000000000000000')
     """
-    found = plain(java_notation(text))
-    return found.rstrip("0").removesuffix(".") if "." in found else found
+    digits = plain(java_notation(text))
+    return digits.rstrip("0").removesuffix(".") if "." in digits else digits
 
 
 def java_float(text: str) -> str:
-    """A float as Canal writes it, which is how Java does.
+    """A float as Canal writes it: in Java's notation.
 
     >>> java_float("1.5")
     '1.5'
@@ -112,7 +112,7 @@ def java_float(text: str) -> str:
 
 
 def laid_out(text: str, notation: Convert) -> str:
-    """A float in a producer's notation; Lossy where that is not the one it came in.
+    """A float in a producer's notation; raises Lossy if that differs from the given text.
 
     >>> laid_out("5", java_notation)
     Traceback (most recent call last):
@@ -120,7 +120,7 @@ def laid_out(text: str, notation: Convert) -> str:
     """
     if not _FLOAT.fullmatch(text):
         raise Lossy("misfit", text)
-    found = notation(text)
-    if found != text:
-        raise Lossy("float-digits", found)
+    formatted = notation(text)
+    if formatted != text:
+        raise Lossy("float-digits", formatted)
     return text
