@@ -1,1 +1,1 @@
-"""What the formats of TiCDC share."""
+"""Code shared by the formats that TiCDC writes."""

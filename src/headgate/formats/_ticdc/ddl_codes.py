@@ -1,4 +1,4 @@
-"""TiDB's number for what a DDL statement does."""
+"""TiDB's DDL action numbers, derived from the text of a statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF_OP = {
     "create_index": 7,
     "drop_index": 8,
 }
-"""Where the statement cannot be read."""
+"""The fallback for statements that cannot be parsed."""
 
 ALTERS = (5, 6, 12, 13, 15, 17, 18, 19, 20, 22, 23, 37, 38, 41, 61, 64, 71, 72)
 DDL_OPS = dict.fromkeys(ALTERS, "alter") | {
@@ -32,7 +32,7 @@ DDL_OPS = dict.fromkeys(ALTERS, "alter") | {
     33: "drop_index",
     47: "rename",
 }
-"""What a DDL event does, by TiDB's number; Canal's words go by the same groups."""
+"""The operation of a DDL event by TiDB's action number; Canal's DDL types group them alike."""
 
 OBJECTS = {
     "DATABASE": {"CREATE": 1, "DROP": 2, "ALTER": 26},
@@ -51,7 +51,7 @@ OBJECTS = {
     "SERVER": {},
     "TABLESPACE": {},
 }
-"""The number by object and verb; some have none in TiDB."""
+"""Action numbers by object and verb; TiDB has no number for some objects."""
 OP_OBJECTS = ("TABLE", "INDEX")
 
 ACTIONS = {
@@ -102,15 +102,15 @@ ACTIONS = {
     "COLLATE": 22,
     "CONVERT TO": 22,
 }
-"""The number of a part of ALTER TABLE, by its kind or the first word of that."""
+"""Action numbers of ALTER TABLE clauses, by the clause's kind or the first word of it."""
 METHODS = ("ALGORITHM", "LOCK", "WITH", "WITHOUT")
-"""The first words of parts that say how a table is altered, not what."""
+"""First words of the clauses that say how to alter a table rather than what to change."""
 MOST_CHANGES = 100
-"""So many changes of a statement are looked at."""
+"""The most clauses of one statement that are examined."""
 
 
 def ddl_code(statement: str, op: str | None) -> int:
-    """The number of what a statement does; by `op` where its words do not say, else 0.
+    """The action number of a statement; derived from `op` if the text is not conclusive, else 0.
 
     >>> ddl_code("ALTER TABLE `t` ADD a INT", None), ddl_code("ALTER TABLE t ADD a, DROP b", None)
     (5, 61)
@@ -122,7 +122,7 @@ def ddl_code(statement: str, op: str | None) -> int:
 
 
 def ddl_codes(statement: str, op: str | None) -> list[int]:
-    """The number of each change that a statement makes; one, unless it alters a table.
+    """The action numbers of a statement: one per clause of ALTER TABLE, otherwise exactly one.
 
     >>> ddl_codes("ALTER TABLE t ADD a INT, DROP INDEX i, LOCK=NONE", None)
     [5, 8]
@@ -134,7 +134,7 @@ def ddl_codes(statement: str, op: str | None) -> list[int]:
     by_verb = OBJECTS.get(first.object)
     if by_verb is None:
         return [fallback]
-    # An `op` is of a table or an index: create is no answer to CREATE TRIGGER.
+    # `op` describes tables and indexes only: it must not turn CREATE TRIGGER into CREATE TABLE.
     return [by_verb.get(first.verb, fallback if first.object in OP_OBJECTS else UNKNOWN)]
 
 

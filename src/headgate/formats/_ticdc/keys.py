@@ -1,4 +1,4 @@
-"""What TiCDC does with rows before it writes them, whatever the format."""
+"""TiCDC's handling of keys, which is the same in all of its formats."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from headgate.core.event import Event, Types
 
 
 def flagged(types: Types | None, flags: int) -> list[str]:
-    """The columns that have one of these flags."""
-    return [name for name, told in (types or {}).items() if (told.flags or 0) & flags]
+    """The columns that have at least one of these flags."""
+    return [name for name, column in (types or {}).items() if (column.flags or 0) & flags]
 
 
 _handles = PerTypeMap(lambda types: flagged(types, HANDLE))
@@ -21,7 +21,7 @@ _uniques = PerTypeMap(lambda types: flagged(types, HANDLE | UNIQUE))
 
 
 def handle_key(event: Event) -> Sequence[str]:
-    """The columns by which TiCDC tells rows apart: the primary key, else those that flags name.
+    """The columns that identify a row in TiCDC: the primary key, else those flagged as handle.
 
     >>> from headgate.core.event import ColumnType
     >>> handle_key(Event("row", key=(), types={"u": ColumnType("int", None, 19)}))
@@ -31,7 +31,7 @@ def handle_key(event: Event) -> Sequence[str]:
 
 
 def changes_key(event: Event) -> bool:
-    """Whether an update changes a column of the primary key or of a unique one.
+    """Whether an update changes a column of the primary key or of a unique key.
 
     >>> row = {"id": "1"}
     >>> changes_key(Event("row", "update", key=("id",), before=row, after={"id": "2"}))
@@ -44,6 +44,6 @@ def changes_key(event: Event) -> bool:
     return any(before[n] != after[n] for n in names if n in before and n in after)
 
 
-def halves(event: Event) -> tuple[Event, Event]:
-    """An update as TiCDC splits it: the delete, then the insert."""
+def split_update(event: Event) -> tuple[Event, Event]:
+    """Split an update as TiCDC does: a delete followed by an insert."""
     return replace(event, op="delete", after=None), replace(event, op="insert", before=None)

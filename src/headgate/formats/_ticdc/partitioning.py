@@ -1,4 +1,4 @@
-"""Partitions as TiCDC chooses them, in both of its architectures."""
+"""TiCDC's partition rules, for both of its architectures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.core.event import ColumnType, Event
 from headgate.core.mysql_types import parse_type
 from headgate.core.values import Convert, base64_bytes, local
 from headgate.formats._canal.values import as_written
-from headgate.formats._ticdc.keys import halves, handle_key
+from headgate.formats._ticdc.keys import handle_key, split_update
 from headgate.formats.partitioning import (
     Hash,
     PartitionRules,
@@ -26,16 +26,16 @@ TicdcHash = Callable[[Event, Iterable[str]], int]
 
 
 def ticdc_hash(zone: str = "UTC", skips_null: bool = False) -> TicdcHash:
-    """CRC-32 of the table's name, XOR that of each column's name and value.
+    """CRC-32 of the table's name, XORed with the CRC-32 of each column's name and value.
 
-    `skips_null` is the new architecture's way; the classic one hashes the word.
+    The new architecture skips NULL (`skips_null`); the classic one hashes the word `null`.
 
     >>> ticdc_hash()(Event("row", "insert", "test", "t1", after={"a": "11"}), ())
     1079797119
     """
     to_local = local(zone)
     columns: BoundedCache[tuple[str, ColumnType | None], ColumnCrc] = BoundedCache(
-        lambda told: column_crc(*told, to_local)
+        lambda column: column_crc(*column, to_local)
     )
 
     def total(event: Event, names: Iterable[str]) -> int:
@@ -57,28 +57,28 @@ def ticdc_hash(zone: str = "UTC", skips_null: bool = False) -> TicdcHash:
 
 
 class ColumnCrc(NamedTuple):
-    """What is the same for all values of a column: CRC-32 of its name, and of its name and NULL."""
+    """The parts shared by all values of a column: CRC-32 of its name, and of its name and NULL."""
 
     start: int
     null: int
     to_bytes: Callable[[str], bytes]
 
 
-def column_crc(name: str, told: ColumnType | None, to_local: Convert | None) -> ColumnCrc:
-    """Prepare one column."""
+def column_crc(name: str, column_type: ColumnType | None, to_local: Convert | None) -> ColumnCrc:
+    """Precompute the parts of one column."""
     start = crc32(name.encode())
-    return ColumnCrc(start, crc32(b"null", start), ticdc_bytes(told, to_local))
+    return ColumnCrc(start, crc32(b"null", start), ticdc_bytes(column_type, to_local))
 
 
-def ticdc_bytes(told: ColumnType | None, to_local: Convert | None) -> Callable[[str], bytes]:
-    """A function from canonical text to what TiCDC hashes.
+def ticdc_bytes(column_type: ColumnType | None, to_local: Convert | None) -> Callable[[str], bytes]:
+    """A function from canonical text to the bytes that TiCDC hashes.
 
     >>> ticdc_bytes(ColumnType("varbinary(4)"), None)("Bf8=")
     b'\\x05\\xff'
     >>> ticdc_bytes(ColumnType("set('a','b')"), None)("b")
     b'2'
     """
-    type_ = parse_type(told.mysql if told else None)
+    type_ = parse_type(column_type.mysql if column_type else None)
     if type_.family == "binary":
         return stored_bytes
     convert = as_written(type_, "ticdc", to_local)
@@ -86,7 +86,7 @@ def ticdc_bytes(told: ColumnType | None, to_local: Convert | None) -> Callable[[
 
 
 def stored_bytes(value: str) -> bytes:
-    """The bytes behind base64; text that is not base64 is taken as it is, for so it is written."""
+    """Decode base64; text that is not base64 is used as it is, because it is also written so."""
     try:
         return base64_bytes(value)
     except DecodeError:
@@ -94,7 +94,7 @@ def stored_bytes(value: str) -> bytes:
 
 
 def ticdc_rules(skips_null: bool) -> dict[str, Callable[[RuleOptions], Hash]]:
-    """The rules of one of TiCDC's architectures."""
+    """The partition rules of one of TiCDC's architectures."""
 
     def by_table(options: RuleOptions) -> Hash:
         total = ticdc_hash(options.zone, skips_null)
@@ -105,7 +105,7 @@ def ticdc_rules(skips_null: bool) -> dict[str, Callable[[RuleOptions], Hash]]:
         return lambda event: total(event, handle_key(event))
 
     def by_columns(options: RuleOptions) -> Hash:
-        """The listed columns, whatever their case; the declared name is what is hashed."""
+        """By the listed columns, ignoring case; the declared name is the one that is hashed."""
         total = ticdc_hash(options.zone, skips_null)
         declared: BoundedCache[tuple[str, ...], list[str]] = BoundedCache(
             lambda present: declared_names(options.columns, present)
@@ -121,7 +121,7 @@ def ticdc_rules(skips_null: bool) -> dict[str, Callable[[RuleOptions], Hash]]:
 
 
 def declared_names(listed: Iterable[str], present: Iterable[str]) -> list[str]:
-    """The row's own spelling of each listed column.
+    """The listed columns, spelled as they are in the row.
 
     >>> declared_names(["ID"], ["id", "name"])
     ['id']
@@ -136,8 +136,8 @@ def declared_names(listed: Iterable[str], present: Iterable[str]) -> list[str]:
 ALIASES = {"default": "table", "rowid": "index-value"}
 
 CLASSIC = PartitionRules(
-    "ticdc", "table", ticdc_rules(skips_null=False), ALIASES, split_update=halves
+    "ticdc", "table", ticdc_rules(skips_null=False), ALIASES, split_update=split_update
 )
 NEW = PartitionRules(
-    "ticdc-new", "table", ticdc_rules(skips_null=True), ALIASES, split_update=halves
+    "ticdc-new", "table", ticdc_rules(skips_null=True), ALIASES, split_update=split_update
 )

@@ -12,7 +12,7 @@ from headgate.core.cache import BoundedCache
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record
 from headgate.core.losses import NUMBERS, SIGN
-from headgate.formats._ticdc.keys import changes_key, halves
+from headgate.formats._ticdc.keys import changes_key, split_update
 from headgate.formats._ticdc.partitioning import CLASSIC
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.canal_json.ddl import DDL_TYPES, ddl_type
@@ -132,7 +132,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         plan = plans[event.format, event.dialect, several](event.types)
         if split:
             lost.append("key-change")
-            return [Record(finish(rows(half, plan, lost))) for half in halves(event)]
+            return [Record(finish(rows(part, plan, lost))) for part in split_update(event)]
         return [Record(finish(rows(event, plan, lost)))]
 
     finish: Callable[[Any], bytes] = to_json

@@ -17,7 +17,7 @@ from headgate.core.losses import NUMBERS, SIGN
 from headgate.core.options import EncodeOptions, option
 from headgate.formats import extra_members
 from headgate.formats._ticdc.ddl_codes import ddl_code
-from headgate.formats._ticdc.keys import changes_key, halves
+from headgate.formats._ticdc.keys import changes_key, split_update
 from headgate.formats._ticdc.partitioning import CLASSIC, NEW
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.encoding import long_escapes
@@ -85,7 +85,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         if kind == "row":
             if splits and changes_key(event):
                 lost.append("key-change")
-                return [row(half, lost) for half in halves(event)]
+                return [row(part, lost) for part in split_update(event)]
             return [row(event, lost)]
         if kind == "watermark":
             return [record(commit_ts(event, lost), ',"t":3', None)]
