@@ -1,4 +1,4 @@
-"""Maxwell's JSON message, and what OceanBase OMS and TiCDC made of it."""
+"""Maxwell's JSON message, and the variants of it that OceanBase OMS and TiCDC write."""
 
 from __future__ import annotations
 

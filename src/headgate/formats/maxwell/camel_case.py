@@ -14,16 +14,16 @@ def camel_case(name: str) -> str:
     >>> camel_case("_primary_key_columns_"), camel_case("__"), camel_case("a__b")
     ('primaryKeyColumns', '__', 'a_b')
     """
-    found, at = "", 0
+    result, at = "", 0
     while at < len(name):
         letter = name[at]
         at += 1
         if letter != "_":
-            found += letter
-        elif found and at < len(name):  # the letter after it, also if that is an underscore
-            found += name[at].upper() if name[at].islower() else name[at]
+            result += letter
+        elif result and at < len(name):  # the next character, even if it is an underscore
+            result += name[at].upper() if name[at].islower() else name[at]
             at += 1
-    return found or name
+    return result or name
 
 
 _camel: BoundedCache[str, str] = BoundedCache(camel_case)

@@ -1,4 +1,4 @@
-"""Maxwell's DDL messages: what a statement is called, and the table's definition beside it."""
+"""Maxwell's DDL messages: the type of a statement, and the table's definition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Change(NamedTuple):
 
 
 def change_of(event: Event) -> Change | None:
-    """What a DDL event is to Maxwell; None where it has no message for it.
+    """How Maxwell describes a DDL event; None if it has no message for it.
 
     >>> change_of(Event("ddl", "rename", "d", "b", ddl="RENAME TABLE a TO b"))
     Change(type='table-alter', before=('d', 'a'), after=('d', 'b'))
@@ -68,7 +68,7 @@ def renamed(event: Event) -> tuple[Name, Name]:
 
 
 class Definitions:
-    """What is known of tables, statement by statement."""
+    """The known table definitions, updated by each statement."""
 
     def __init__(self, schema: str | None) -> None:
         self.tables = KnownTables(schema, table_definitions)
@@ -91,7 +91,7 @@ def types_and_key(table: Table | None) -> tuple[Types | None, tuple[str, ...] | 
 
 
 def definition(name: Name, types: Types | None, key: tuple[str, ...] | None) -> dict[str, Any]:
-    """A table's definition; no columns where they are not known.
+    """A table's definition; without columns if they are unknown.
 
     >>> from headgate.core.event import ColumnType
     >>> definition(("d", "t"), {"id": ColumnType("int unsigned")}, ("id",))["columns"]

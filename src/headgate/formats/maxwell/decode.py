@@ -1,4 +1,4 @@
-"""Maxwell's JSON message, and what OceanBase OMS and TiCDC made of it.
+"""Maxwell's JSON message, and the variants of it that OceanBase OMS and TiCDC write.
 
 Vendors' documents: Maxwell "Data Format"; OMS "Maxwell JSON message format". Where they differ from
 the wire: docs/formats/maxwell.md.
@@ -61,7 +61,7 @@ class Options(CommonOptions):
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
     plan_of = planner(options.columns)
-    lean = options.lean and options.schema is None  # what tells how values came is needed then
+    lean = options.lean and options.schema is None  # a schema needs to know how values were sent
     to_utc = values.utc(options.timezone)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
@@ -72,11 +72,11 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         return [one(key, value, dialect)]
 
     def several(key: bytes | None, value: bytes) -> list[Event]:
-        """The rows of a message of TiCDC, which joins what it sends at a time."""
-        found = objects(value)
-        if len(found) > MAX_EVENTS_PER_MESSAGE:
-            raise DecodeError("too-large", f"{len(found)} events in one message", "drop it")
-        events = [one(key, each, "ticdc") for each in found]
+        """The rows of a TiCDC message, which may hold several JSON objects."""
+        rows = objects(value)
+        if len(rows) > MAX_EVENTS_PER_MESSAGE:
+            raise DecodeError("too-large", f"{len(rows)} events in one message", "drop it")
+        events = [one(key, row, "ticdc") for row in rows]
         if len(events) > 1 and not lean:
             for index, event in enumerate(events):
                 event.position = {"row": str(index)}
@@ -116,13 +116,13 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
 
 
 def dialect_of(message: Wire) -> str:
-    """Whose message this is: OMS writes members that Maxwell leaves out or does not have."""
+    """Which dialect a message is: OMS writes members that Maxwell omits or does not have."""
     if message.uuid is not UNSET or message.xid.__class__ is str or message.type == "heartbeat":
         return "oms"
     if message.ts is not None and is_tso(message.ts):
         return "ticdc"
     if message.sql is UNSET or message.def_ is UNSET:
-        # Of a deleted row, Maxwell has the values in `data`.
+        # Maxwell puts the values of a deleted row into `data`.
         old_alone = message.type == "delete" and message.data is None and message.old is not None
         return "ticdc" if old_alone else "maxwell"
     # Maxwell's DDL has `sql` and `def` too, but no row member.
@@ -130,7 +130,7 @@ def dialect_of(message: Wire) -> str:
 
 
 def position_of(message: Wire) -> dict[str, str] | None:
-    """Where in the source's log the change is, as far as Maxwell was told to say it."""
+    """The change's position in the source's log, as far as Maxwell was configured to write it."""
     position: dict[str, str] = {}
     if message.xid is not None:
         position["xid"] = str(message.xid)
@@ -154,7 +154,7 @@ def position_of(message: Wire) -> dict[str, str] | None:
 
 
 def extra_of(message: Wire, attributes: dict[str, Raw]) -> dict[str, str]:
-    """What a re-encode needs and no column holds."""
+    """What re-encoding needs and no other field of the event holds."""
     extra: dict[str, str] = {}
     if message.commit is not None:
         extra["commit"] = "true" if message.commit else "false"
@@ -228,7 +228,7 @@ def place(
         images = (data,) if old is None else (data, old)
         for image in images:
             read_typed(image, plan)
-        # Maxwell has JSON as a value of its own, the others as text.
+        # Maxwell embeds JSON documents; the others send them as text.
         embedded = plan.documents if event.dialect == "maxwell" else NO_COLUMNS
         as_text(data, old, value, extra, embedded)
         zone = to_utc if is_local(event.dialect, event.op) else None
@@ -243,12 +243,12 @@ def place(
 
 
 def key_of(message: Wire, key: bytes | None) -> tuple[str, ...] | None:
-    """The primary key's columns: the value says it, else the Kafka key does, else nothing."""
-    told = message.primary_key_columns
-    if told is NULL:
-        told = message.primaryKeyColumns
-    if told is not NULL:
-        names = key_names(bytes(told))
+    """The primary key's columns: from the message if it names them, else from the Kafka key."""
+    columns = message.primary_key_columns
+    if columns is NULL:
+        columns = message.primaryKeyColumns
+    if columns is not NULL:
+        names = key_names(bytes(columns))
         if names is not None:
             return names
     if key is None:
@@ -259,11 +259,11 @@ def key_of(message: Wire, key: bytes | None) -> tuple[str, ...] | None:
 
 def recognises(message: Sniffed) -> bool:
     """Maxwell's members, or `encrypted` alone; Canal shares most, but its `data` is an array."""
-    found = message.members
-    if "type" not in found or "database" not in found:
-        return list(found) == ["encrypted"]
-    data = bytes(found.get("data", NULL))[:1]
-    if "isDdl" in found or "mysqlType" in found or data == b"[":
+    members = message.members
+    if "type" not in members or "database" not in members:
+        return list(members) == ["encrypted"]
+    data = bytes(members.get("data", NULL))[:1]
+    if "isDdl" in members or "mysqlType" in members or data == b"[":
         return False
-    own = data == b"{" or "def" in found or "encrypted" in found
-    return own or bytes(found["type"]) in TYPE_WORDS
+    own = data == b"{" or "def" in members or "encrypted" in members
+    return own or bytes(members["type"]) in TYPE_WORDS

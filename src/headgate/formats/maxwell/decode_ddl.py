@@ -30,7 +30,7 @@ TYPES = [*ROW_OPS, *MARKER_OPS, *DDL_OPS, "heartbeat"]
 
 
 def one_line(raw: Raw) -> str:
-    """JSON as it was sent, without the spaces of one that is laid out in lines.
+    """JSON as it was sent; compacted if it spans several lines.
 
     >>> one_line(Raw(b'{"a": 1.10}')), one_line(Raw(b'{\\n"a": 1.10}'))
     ('{"a": 1.10}', '{"a":1.10}')
@@ -40,7 +40,7 @@ def one_line(raw: Raw) -> str:
 
 
 def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, str]) -> None:
-    """Everything that is not a row: DDL, heartbeat, the begin and end of a bootstrap."""
+    """Describe what is not a row: DDL, a heartbeat, the start or end of a bootstrap."""
     type_ = message.type
     if type_ in MARKER_OPS:
         event.kind, event.op = "marker", MARKER_OPS[type_]
@@ -67,7 +67,7 @@ def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, s
 
 
 def ticdc_op(type_: str, statement: str) -> str:
-    """What a statement does: TiCDC calls many `table-alter`, and has TiDB's own words for others.
+    """A statement's operation: TiCDC calls many `table-alter`, and uses TiDB's words for others.
 
     >>> ticdc_op("table-alter", "TRUNCATE TABLE t"), ticdc_op("create view", "CREATE VIEW v AS …")
     ('truncate', 'query')
@@ -78,14 +78,14 @@ def ticdc_op(type_: str, statement: str) -> str:
 
 
 def describe_definition(event: Event, message: Wire, extra: dict[str, str]) -> None:
-    """What `def` says of the table after the statement: its name, its key, its columns' types."""
+    """Take the table's name, key and column types after the statement from `def`."""
     sent = NULL if isinstance(message.def_, UnsetType) else message.def_
     definition = parse(definition_reader, bytes(sent))
     if definition is None:
         return
     extra["def"] = one_line(sent)
     if event.dialect == "ticdc":
-        return  # its types are too rough to be believed: TINYINT is `int`, BLOB is `string`
+        return  # its types are too coarse to rely on: TINYINT is `int`, BLOB is `string`
     if message.type == "table-alter" and (
         (definition.table or message.table) != message.table
         or (definition.database or message.database) != message.database
@@ -112,7 +112,7 @@ def definition_types(columns: list[Any]) -> Types:
 
 
 def definition_type(column: dict[str, Any]) -> str | None:
-    """One column's MySQL type, as far as a definition tells it."""
+    """One column's MySQL type, as precisely as a definition gives it."""
     name, labels = column.get("type"), column.get("enum-values")
     if not isinstance(name, str):
         return None

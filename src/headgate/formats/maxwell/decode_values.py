@@ -46,14 +46,14 @@ _DIGITS = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 
 
 def planner(columns: str | None) -> Callable[[Event], Plan] | None:
-    """A function that finds the plan of an event's table; None where no option tells types."""
-    told = table_columns(columns)
-    if told is None:
+    """A function that returns the plan of an event's table; None if the option is not set."""
+    columns_of = table_columns(columns)
+    if columns_of is None:
         return None
 
     @lru_cache(maxsize=4096)
     def plan(database: str | None, table: str | None) -> Plan:
-        columns = told(database, table)
+        columns = columns_of(database, table)
         bases = {n: values.base_type(t) for n, t in columns.items()}
 
         def names(*wanted: str) -> list[str]:
@@ -92,9 +92,9 @@ def as_text(
         if exact:
             keep_exact(data, old, value, exact)
             extra["nested"] = values.names_json(tuple(exact))
-            found = frozenset(exact)
-            numbers = [n for n in numbers if n not in found]
-            booleans = [n for n in booleans if n not in found]
+            nested_columns = frozenset(exact)
+            numbers = [n for n in numbers if n not in nested_columns]
+            booleans = [n for n in booleans if n not in nested_columns]
     if booleans:
         extra["booleans"] = values.names_json(tuple(booleans))
     if numbers:
@@ -102,7 +102,7 @@ def as_text(
 
 
 def of_two_kinds(data: dict[str, Any], old: dict[str, Any]) -> frozenset[str]:
-    """The columns that are text in one image and a number in the other, say: only JSON's are.
+    """The columns whose JSON type differs between the images, as only that of a document can.
 
     >>> of_two_kinds({"a": 1, "b": "1"}, {"a": 2, "b": True})
     frozenset({'b'})
@@ -115,7 +115,7 @@ def of_two_kinds(data: dict[str, Any], old: dict[str, Any]) -> frozenset[str]:
 
 
 def kind(value: Any) -> str:
-    """What a JSON value is: text, boolean or a number."""
+    """The type of a JSON value: text, boolean or number."""
     return "text" if value.__class__ is str else "boolean" if value.__class__ is bool else "number"
 
 
@@ -143,7 +143,7 @@ def keep_exact(
 
 
 def read_typed(image: dict[str, Any], plan: Plan) -> None:
-    """Make text of what only its JSON type tells apart: BIT as base64 or digits, SET as array."""
+    """Convert what only its JSON type tells apart: BIT as base64 or a number, SET as an array."""
     for name in plan.bits:
         sent = image.get(name)
         if sent.__class__ is str:
@@ -155,12 +155,12 @@ def read_typed(image: dict[str, Any], plan: Plan) -> None:
 
 
 def bits(sent: Any) -> Any:
-    """BIT from base64 of its bytes; digits are it already."""
+    """BIT from the base64 of its bytes; a number stays as it is."""
     return values.big_endian_bits(values.base64_bytes(sent)) if sent.__class__ is str else sent
 
 
 def labels(sent: Any) -> Any:
-    """SET from an array of its labels; OMS has them joined.
+    """SET from an array of its labels; OMS sends them already joined.
 
     >>> labels(["r", "g"]), labels([]), labels("r,g")
     ('r,g', '', 'r,g')
@@ -171,7 +171,7 @@ def labels(sent: Any) -> Any:
 
 
 def document(sent: Any) -> Any:
-    """JSON's text of a document that is text, true or false; others are their own text.
+    """The JSON text of a document that is a string or a boolean; other documents stay as they are.
 
     >>> document("123"), document(True), document(123)
     ('"123"', 'true', 123)
@@ -193,29 +193,29 @@ def digits(sent: Any) -> Any:
 
 
 def column_reader(producer: Producer, options: CommonOptions) -> ReadColumn:
-    """How values are read whose type is the schema's or the DDL's to tell.
+    """How values are read whose type is known from the schema or from DDL.
 
     >>> read = column_reader(Producer("maxwell", "maxwell", "insert"), CommonOptions())
     >>> read(None, "set('r','g')")(["r", "g"]), read(None, "json")("123")
     ('r,g', '"123"')
     """
-    found = {"bit": bits, "set": labels, "year": lambda sent: values.year(str(sent))}
-    found |= dict.fromkeys(DECIMALS, digits)
+    converters = {"bit": bits, "set": labels, "year": lambda sent: values.year(str(sent))}
+    converters |= dict.fromkeys(DECIMALS, digits)
     to_utc = values.utc(options.timezone)
     if to_utc and is_local(producer.dialect, producer.op):
-        found["timestamp"] = lambda sent: to_utc(sent) if sent.__class__ is str else sent
-    if producer.dialect == "maxwell":  # the others have JSON as text
-        found["json"] = document
-    return lambda own, mysql: found.get(values.base_type(mysql)) if own is None else None
+        converters["timestamp"] = lambda sent: to_utc(sent) if sent.__class__ is str else sent
+    if producer.dialect == "maxwell":  # the others send JSON as text
+        converters["json"] = document
+    return lambda own, mysql: converters.get(values.base_type(mysql)) if own is None else None
 
 
 def is_local(dialect: str | None, op: str | None) -> bool:
-    """Whether TIMESTAMP comes in local time."""
+    """Whether TIMESTAMP values are in local time."""
     return op == "snapshot" or dialect == "ticdc"
 
 
 def apply(image: dict[str, Any], plan: Plan, to_utc: Convert | None) -> None:
-    """Make canonical text of the other columns whose types the option `columns` gives."""
+    """Convert the other columns whose types the option `columns` gives to canonical text."""
     for name in plan.decimals:
         if image.get(name) is not None:
             image[name] = values.plain(image[name])

@@ -10,10 +10,10 @@ MEMBERS = ("def", "old")
 
 
 def renamed_definitions(extra: dict[str, str], old: TableName, new: TableName) -> dict[str, str]:
-    """What came beside a statement, under the new name; what cannot be renamed is removed.
+    """The definitions under the table's new name; those that cannot be renamed are removed.
 
-    >>> told = {"def": '{"database":"d","table":"t"}', "old": "?"}
-    >>> renamed_definitions(told, ("d", "t"), ("d", "u"))
+    >>> extra = {"def": '{"database":"d","table":"t"}', "old": "?"}
+    >>> renamed_definitions(extra, ("d", "t"), ("d", "u"))
     {'def': '{"database":"d","table":"u"}'}
     """
     kept = dict(extra)

@@ -28,7 +28,7 @@ from headgate.formats.maxwell.encode_values import (
     finish,
     is_own,
     planner,
-    said,
+    withdraw_loss,
 )
 from headgate.formats.maxwell.partitioning import MAXWELL
 from headgate.formats.maxwell.words import MARKER_OPS, ROW_OPS
@@ -51,7 +51,7 @@ class Options(EncodeOptions):
     output_xoffset: bool = option(True, "write xoffset where it is known")
     output_binlog_position: bool = option(True, "write position where it is known")
     output_gtid_position: bool | None = option(
-        None, "write gtid; if not said, where it is known, not null"
+        None, "write gtid, null where it is unknown; if unset, only where it is known"
     )
     output_server_id: bool = option(True, "write server_id where it is known")
     output_thread_id: bool = option(True, "write thread_id where it is known")
@@ -59,7 +59,7 @@ class Options(EncodeOptions):
     output_push_timestamp: bool = option(True, "write push_ts where it is known")
     output_row_query: bool = option(True, "write query where it is known")
     output_primary_keys: bool | None = option(
-        None, "write primary_key; if not said, where the message that was read had it"
+        None, "write primary_key; if unset, only where the message that was read had it"
     )
     output_primary_key_columns: bool = option(True, "write primary_key_columns where it is known")
     output_nulls: bool = option(True, "write columns that are NULL")
@@ -112,7 +112,7 @@ def refuse_native(options: Options) -> None:
 
 
 def native_head(options: Options) -> Head:
-    """What makes the members of a row's message that come before its key and data."""
+    """A function that makes the members of a row's message before its key and data."""
     commits = options.output_commit_info
     counts = [n for n in ("xid", "xoffset") if commits and (n == "xid" or options.output_xoffset)]
     ids = [n for n in ("server_id", "thread_id") if getattr(options, f"output_{n}")]
@@ -155,20 +155,20 @@ def native_head(options: Options) -> Head:
             if "comment" in extra:
                 message["comment"] = extra["comment"]
             message.update(attributes(extra, lost))
-            if "reason" in extra:  # a dead letter, which has few of the others
+            if "reason" in extra:  # a dead letter, which has few of the other members
                 message["reason"] = extra["reason"]
-                said("incomplete", lost)
+                withdraw_loss("incomplete", lost)
         return message
 
     return head
 
 
 def put_numbers(
-    message: Message, told: Mapping[str, str], wanted: Iterable[str], lost: list[str]
+    message: Message, texts: Mapping[str, str], wanted: Iterable[str], lost: list[str]
 ) -> None:
     """Write members that are whole numbers."""
     for name in wanted:
-        text = told.get(name)
+        text = texts.get(name)
         if text is not None:
             try:
                 message[name] = whole(text)
@@ -179,12 +179,12 @@ def put_numbers(
 def put_place(
     message: Message, position: Mapping[str, str], options: Options, lost: list[str]
 ) -> None:
-    """Write where in the binlog a change is."""
+    """Write a change's position in the binlog."""
     if options.output_binlog_position:
         file, offset = position.get("file"), position.get("pos")
         if file and offset and offset.isdigit():
             message["position"] = f"{file}:{offset}"
-        elif ":" in position.get("position", ""):  # OMS has a time there
+        elif ":" in position.get("position", ""):  # OMS puts a time there
             message["position"] = position["position"]
         elif file or offset:
             lost.append("position")
@@ -199,7 +199,7 @@ def push_time(micros: int | None, sent: str | None) -> Any:
     >>> [bytes(push_time(t, None)).decode() for t in (1_500_000, 2_000_000, 3_000_001)]
     ['1.5', '2.0', '3.0000010']
     """
-    if sent is not None:  # more than microseconds hold, or no number at all
+    if sent is not None:  # finer than microseconds, or not a number
         try:
             return number(sent)
         except Lossy:
@@ -208,13 +208,13 @@ def push_time(micros: int | None, sent: str | None) -> Any:
         return None
     seconds, part = divmod(abs(micros), 1_000_000)
     digits = f"{part:06d}".rstrip("0")
-    # Below a thousandth, Java has the fraction as 1.0E-6, whose zero stays.
+    # Below a thousandth, Java writes the fraction as 1.0E-6, whose zero stays.
     zero = "0" if part < 1_000 and len(digits.lstrip("0")) < 2 else ""
     return Raw(f"{'-' if micros < 0 else ''}{seconds}.{digits}{zero}".encode())
 
 
 def native_rows(options: Options, head: Head) -> Row:
-    """What makes the message and the Kafka key of a row."""
+    """A function that makes the message and the Kafka key of a row."""
     keys, columns = options.output_primary_keys, options.output_primary_key_columns
     nulls, camel = options.output_nulls, options.output_naming_strategy is not None
     key_bytes = hash_key if options.kafka_key_format == "hash" else array_key
@@ -257,16 +257,16 @@ def native_rows(options: Options, head: Head) -> Row:
 def key_values(
     key: tuple[str, ...], row: Mapping[str, Any], extra: Mapping[str, str]
 ) -> list[Any] | None:
-    """The key's values; those of columns that the row lacks may be in `primary_key` alone."""
+    """The key's values, from `primary_key` if the row lacks one of its columns."""
     try:
         return [row[name] for name in key]
     except KeyError:
         pass
     try:
-        told = _values.decode(extra.get("primary_key", "[]"))
+        values = _values.decode(extra.get("primary_key", "[]"))
     except msgspec.MsgspecError:
         return None
-    return list(told) if len(told) == len(key) else None
+    return list(values) if len(values) == len(key) else None
 
 
 def hash_key(event: Event, key: tuple[str, ...], values: list[Any]) -> bytes:
@@ -292,7 +292,7 @@ def array_key(event: Event, key: tuple[str, ...], values: list[Any]) -> bytes:
 
 
 def leave_nulls_out(message: Message, lost: list[str]) -> None:
-    """Take the columns that are NULL out of a message."""
+    """Remove the columns that are NULL from a message."""
     for name in ("data", "old"):
         image = message.get(name)
         if image and None in image.values():
@@ -301,7 +301,7 @@ def leave_nulls_out(message: Message, lost: list[str]) -> None:
 
 
 def native_others(options: Options, head: Head) -> Other:
-    """What makes the message of a DDL statement, or of the begin and end of a bootstrap."""
+    """A function that makes the message of a DDL statement or of a bootstrap's start and end."""
     definitions = Definitions(options.schema)
 
     def other(event: Event, extra: Mapping[str, str], lost: list[str]) -> Message | None:
@@ -323,7 +323,7 @@ def ddl(
     options: Options,
     lost: list[str],
 ) -> Message | None:
-    """A DDL message: its time is in milliseconds, and the table's definition is beside it."""
+    """A DDL message, with its time in milliseconds and the table's definition."""
     change = change_of(event)
     old, new = definitions.follow(event, change)
     if change is None:
@@ -341,14 +341,14 @@ def ddl(
                 lost.append("ddl-op")
         if "def" in extra:
             message["def"] = embed(extra["def"], lost)
-            said("types", lost)
+            withdraw_loss("types", lost)
         elif change.type != "table-drop":
             message["def"] = new
-            if said("types", lost):
+            if withdraw_loss("types", lost):
                 lost.append("type-details")
     if event.event_time is not None:
         message["ts"] = event.event_time // 1_000
-        if said("event-time-millis", lost) and event.event_time % 1_000:
+        if withdraw_loss("event-time-millis", lost) and event.event_time % 1_000:
             lost.append("event-time-micros")
     if event.ddl:
         message["sql"] = event.ddl
@@ -375,20 +375,20 @@ PLACES = {
 
 
 def carries(dialect: str, options: Options) -> frozenset[str]:
-    """What a dialect has a place for."""
+    """What a dialect can represent."""
     if dialect == "oms":
         return ROWS | {"ddl", "heartbeat", "position.xid", "position.position"}
-    found = ROWS | {"snapshot", "snapshot-marker"}
+    carried = ROWS | {"snapshot", "snapshot-marker"}
     for switch, places in PLACES.items():
         if getattr(options, switch) is not False:
-            found |= {f"position.{name}" for name in places}
+            carried |= {f"position.{name}" for name in places}
     if not options.output_xoffset:
-        found -= {"position.xoffset"}
+        carried -= {"position.xoffset"}
     if options.output_push_timestamp:
-        found |= {"emit-time", "emit-time-millis", "emit-time-micros"}
+        carried |= {"emit-time", "emit-time-millis", "emit-time-micros"}
     if options.output_ddl:
-        found |= {"ddl"}
-    return found
+        carried |= {"ddl"}
+    return carried
 
 
 ENCODING = Encoding(Options, make_encoder, carries, {"maxwell": MAXWELL, "oms": MAXWELL})

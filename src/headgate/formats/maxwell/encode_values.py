@@ -36,7 +36,7 @@ MEMBERS = OWN_NAMES | {
     "query", "commit", "schema_id", "push_ts", "comment", "reason", "primary_key", "uuid", "mesh",
     "charset", "old", "def",
 }  # fmt: skip
-"""Names in `extra` that are not those of attributes."""
+"""Names in `extra` that are not attributes."""
 WIRE = {"database", "table", "type", "ts", "data", "xid", "xoffset", "position", "gtid", "sql"}
 """Maxwell's own members, which no attribute may be."""
 NOTHING: Mapping[str, str] = {}
@@ -52,10 +52,10 @@ def embedded(text: str) -> Raw:
     """
     if text == "null":
         raise Lossy("json-null", None)
-    found = json_value(text)
-    if found is None:
+    value = json_value(text)
+    if value is None:
         raise Lossy("misfit", text)
-    return Raw(bytes(found).replace(b"\\u00", SHIELDED)) if "\\u00" in text else found
+    return Raw(bytes(value).replace(b"\\u00", SHIELDED)) if "\\u00" in text else value
 
 
 def embed(text: str, lost: list[str]) -> Any:
@@ -70,7 +70,7 @@ def embed(text: str, lost: list[str]) -> Any:
 
 
 def numbered_set(text: str) -> Any:
-    """A SET of which no labels are known: its number as it came, as text.
+    """A SET whose labels are unknown: its number as text.
 
     >>> numbered_set("5"), numbered_set("a,b")
     ('5', ['a', 'b'])
@@ -79,7 +79,7 @@ def numbered_set(text: str) -> Any:
 
 
 def no_zero_date(text: str) -> str:
-    """A date, or NULL for one that is no date.
+    """A date, or NULL for a zero date.
 
     >>> no_zero_date("2020-01-01")
     '2020-01-01'
@@ -113,11 +113,11 @@ class Plan(msgspec.Struct):
     digits: bool
     """Whether true and false are written as 1 and 0."""
     named: frozenset[str] | None = None
-    """Columns whose type is told, where it matters that some are not."""
+    """Columns with a declared type; None where columns without one do not matter."""
     known: frozenset[str] = frozenset()
 
     def of(self, event: Event, lost: list[str]) -> Writers:
-        """The writers of one event: by type, else as its columns came."""
+        """The writers of one event: by column type, else by how the columns were sent."""
         if self.named is not None and oms_values.has_others(event, self.named):
             lost.append("types-guessed")
         typed = self.snapshot_writers if event.op == "snapshot" else self.writers
@@ -129,13 +129,13 @@ class Plan(msgspec.Struct):
 
 
 def came_bare(extra: Mapping[str, str], digits: bool) -> Writers:
-    """Writers for the columns that came as numbers, true, false, objects or arrays.
+    """Writers for the columns that were sent as numbers, true, false, objects or arrays.
 
     >>> [name for name, _ in came_bare({"numbers": '["id"]', "nested": '["doc"]'}, False)]
     ['id', 'doc']
     """
-    found, nested = hinted(extra, digits), extra.get("nested")
-    return found if nested is None else [*found, *_nested[nested]]
+    writers, nested = hinted(extra, digits), extra.get("nested")
+    return writers if nested is None else [*writers, *_nested[nested]]
 
 
 _nested: BoundedCache[str, Writers] = BoundedCache(
@@ -146,7 +146,7 @@ _nested: BoundedCache[str, Writers] = BoundedCache(
 def planner(
     dialect: str, zone: str, null_zerodates: bool, own: bool, numbered: bool
 ) -> Callable[[Types | None], Plan]:
-    """What makes the plan of a type map.
+    """A function that makes the plan of a type map.
 
     `own` says that the dialect sent the values itself, `numbered` that ENUM and SET may be numbers.
     """
@@ -178,7 +178,7 @@ def planner(
         digits = not (native or own)
         if types is None:
             return Plan((), (), digits)
-        parsed = {name: parse_type(told.mysql) for name, told in types.items()}
+        parsed = {name: parse_type(column.mysql) for name, column in types.items()}
         return Plan(
             [(n, write) for n, type_ in parsed.items() if (write := writer(type_))],
             [(n, write) for n, type_ in parsed.items() if (write := writer(type_, True))],
@@ -191,7 +191,7 @@ def planner(
 
 
 def chained(steps: list[Write]) -> Write | None:
-    """One function for several, each of which takes what the one before it gives.
+    """One function that applies several in order; None if there are none.
 
     >>> chained([str.strip, str.lower])(" A"), chained([])
     ('a', None)
@@ -208,7 +208,7 @@ def chained(steps: list[Write]) -> Write | None:
 
 
 def is_own(event: Event, dialect: str) -> bool:
-    """Whether an event is of a message of this very dialect."""
+    """Whether an event was read from this very dialect."""
     return event.format == "maxwell" and event.dialect in (None, dialect)
 
 
@@ -224,8 +224,8 @@ def attributes(extra: Mapping[str, str], lost: list[str]) -> Iterator[tuple[str,
             yield plain if plain in OWN_NAMES else name, embed(text, lost)
 
 
-def said(code: str, lost: list[str]) -> bool:
-    """Take back a loss, for this message does carry it; False where it was not lost."""
+def withdraw_loss(code: str, lost: list[str]) -> bool:
+    """Withdraw a loss that this message does not have after all; False if it was not noted."""
     if code not in lost:
         return False
     lost.remove(code)

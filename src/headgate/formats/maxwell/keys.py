@@ -1,4 +1,4 @@
-"""The primary key's columns that Maxwell's messages and their Kafka keys name."""
+"""The primary key's columns, as Maxwell's messages and their Kafka keys name them."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def kafka_key(key: bytes, row: dict[str, Any]) -> tuple[str, ...] | None:
     return names
 
 
-def _hash_names(found: tuple[str, ...]) -> tuple[str, ...] | None:
-    names = tuple(n[3:] for n in found if n.startswith("pk."))
-    return names if names or "_uuid" in found else None
+def _hash_names(members: tuple[str, ...]) -> tuple[str, ...] | None:
+    names = tuple(n[3:] for n in members if n.startswith("pk."))
+    return names if names or "_uuid" in members else None
 
 
 hash_names: Callable[[tuple[str, ...]], tuple[str, ...] | None] = BoundedCache(
@@ -69,6 +69,6 @@ def spelled(names: tuple[str, ...], row: dict[str, Any]) -> tuple[str, ...]:
         if name in row:
             return name
         candidates = (index.get(fold(name), ()) for fold, index in zip(folds, indexes))
-        return next((found[0] for found in candidates if len(found) == 1), name)
+        return next((matches[0] for matches in candidates if len(matches) == 1), name)
 
     return tuple(map(spell, names))

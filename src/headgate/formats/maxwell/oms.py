@@ -1,4 +1,4 @@
-"""Maxwell's JSON message as OMS writes it: every member is there, `old` is the whole row."""
+"""Maxwell's JSON message as OMS writes it: every member is present, `old` is the whole row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.formats.maxwell.encode_values import (
     attributes,
     embed,
     finish,
-    said,
+    withdraw_loss,
 )
 from headgate.formats.maxwell.words import FULL_SYNC_TS
 
@@ -26,7 +26,7 @@ ROW_TYPES = {"insert": "insert", "update": "update", "delete": "delete", "snapsh
 def head(event: Event, extra: Mapping[str, str], type_: str, ts: int | None) -> Message:
     """The members that all messages begin with."""
     position = event.position or NOTHING
-    # OMS has a time here, and it is the change's own or the second before.
+    # OMS puts a time here: that of the change, or the second before it.
     place = None if event.event_time is None else str(event.event_time // 1_000_000)
     return {
         "database": event.database,
@@ -40,7 +40,7 @@ def head(event: Event, extra: Mapping[str, str], type_: str, ts: int | None) -> 
 
 
 def end(message: Message, extra: Mapping[str, str], lost: list[str]) -> Message:
-    """The message with the members that not all have."""
+    """The message with its optional members."""
     if extra:
         for name in ("uuid", "mesh"):
             if name in extra:
@@ -50,12 +50,12 @@ def end(message: Message, extra: Mapping[str, str], lost: list[str]) -> Message:
 
 
 def seconds(event: Event) -> int | None:
-    """When it happened."""
+    """The event time in seconds."""
     return None if event.event_time is None else event.event_time // 1_000_000
 
 
 def row(event: Event, extra: Mapping[str, str], plan: Plan, lost: list[str]) -> Record:
-    """A row; one whose time is not known has the `ts` of a full synchronization."""
+    """A row; if its time is unknown, it has the `ts` of a full synchronization."""
     op, key = event.op or "", event.key
     ts = FULL_SYNC_TS if event.event_time is None else seconds(event)
     message = head(event, extra, ROW_TYPES[op], ts)
@@ -80,7 +80,7 @@ def row(event: Event, extra: Mapping[str, str], plan: Plan, lost: list[str]) -> 
 def key_texts(
     key: tuple[str, ...] | None, image: Image, row: Mapping[str, Any]
 ) -> list[str | None] | None:
-    """The key's values as the row shows them, but as text, which OMS's samples have.
+    """The key's values as the row shows them, but as text, as in OMS's samples.
 
     >>> key_texts(("id",), {"id": "1"}, {"id": 1}), key_texts((), {}, {}), key_texts(None, {}, {})
     (['1'], [], None)
@@ -97,7 +97,7 @@ def other(event: Event, extra: Mapping[str, str], lost: list[str]) -> Message | 
         return end(heartbeat(event, extra, lost), extra, lost)
     change = change_of(event) if event.kind == "ddl" else None
     if change is None or (change.type.startswith("database-") and event.format != "maxwell"):
-        return None  # its document has no type for databases
+        return None  # OMS documents no type for databases
     database, table = change.after
     defined: Any = {"database": database, "table": table, "primary-key": [], "columns": []}
     if "def" in extra:
@@ -117,7 +117,7 @@ def heartbeat(event: Event, extra: Mapping[str, str], lost: list[str]) -> Messag
     ts = None
     if event.event_time is not None:
         ts = event.event_time // 1_000
-        if said("event-time-millis", lost) and event.event_time % 1_000:
+        if withdraw_loss("event-time-millis", lost) and event.event_time % 1_000:
             lost.append("event-time-micros")
     message = head(event, extra, "heartbeat", ts)
     for name in ("data", "old", "sql", "def", "primary_key", "primary_key_columns"):

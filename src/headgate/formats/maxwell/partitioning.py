@@ -22,19 +22,19 @@ def by_database(event: Event) -> int:
 
 
 def by_table(event: Event) -> int:
-    """By table; what has none (CREATE DATABASE) by database."""
+    """By table; by database if there is none (CREATE DATABASE)."""
     return name_hash[event.table or event.database or ""]
 
 
 def by_key(event: Event) -> int:
-    """By the values of the primary key one after the other, without NULLs."""
+    """By the concatenated values of the primary key, without NULLs."""
     if not event.key:
         return name_hash[(event.database or "") + (event.table or "")]
     return java_hash(joined(event, event.key) or "None")
 
 
 def by_columns(options: RuleOptions) -> Hash:
-    """By the values of the listed columns one after the other; by database where there are none."""
+    """By the concatenated values of the listed columns; by database if there are none."""
 
     def choose(event: Event) -> int:
         text = joined(event, options.columns)
@@ -44,13 +44,13 @@ def by_columns(options: RuleOptions) -> Hash:
 
 
 def joined(event: Event, names: Iterable[str]) -> str:
-    """The values of these columns, as one text."""
+    """The values of these columns, concatenated."""
     image = row_of(event)
     return "".join([value for name in names if (value := image.get(name)) is not None])
 
 
 def by_place(name: str) -> Hash:
-    """By a part of the position; "null" is what Java makes of none."""
+    """By a part of the position; a missing one is "null", as in Java."""
     return lambda event: java_hash((event.position or {}).get(name, "null"))
 
 
@@ -60,7 +60,7 @@ def with_ddl_by_name(rule: str, row: Hash, count: int, broadcast_ddl: bool) -> P
 
     def choose(event: Event) -> tuple[int, ...]:
         kind = event.kind
-        # The begin and end of a bootstrap are rows without columns to Maxwell.
+        # To Maxwell, the start and end of a bootstrap are rows without columns.
         row_like = event.op != "truncate" if kind == "row" else kind == "marker" and event.table
         if row_like:
             return (abs(row(event)) % count,)

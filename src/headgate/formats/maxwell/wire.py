@@ -50,7 +50,7 @@ class Wire(msgspec.Struct, gc=False):
 
 
 class KnownWire(Wire, gc=False, forbid_unknown_fields=True):
-    """The same, refusing a member that would otherwise be skipped unseen."""
+    """The same, but rejects unknown members, which would otherwise be skipped silently."""
 
 
 class Definition(msgspec.Struct, gc=False):
@@ -83,11 +83,11 @@ def read(value: bytes) -> tuple[Any, dict[str, Raw]]:
         return known_reader.decode(value), {}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    found: dict[str, Raw] = parse(members, value)
-    if "encrypted" in found:
+    raw_members: dict[str, Raw] = parse(members, value)
+    if "encrypted" in raw_members:
         raise DecodeError(
             "encrypted",
             "the message is encrypted: Maxwell ran with encrypt=data or encrypt=all",
             "turn Maxwell's option encrypt off, or decrypt the topic before Headgate reads it",
         )
-    return parse(any_reader, value), {n: raw for n, raw in found.items() if n not in MEMBERS}
+    return parse(any_reader, value), {n: raw for n, raw in raw_members.items() if n not in MEMBERS}

@@ -1,4 +1,4 @@
-"""Words and numbers that Maxwell's decoder and encoder both know."""
+"""Words and numbers that Maxwell's decoder and encoder share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FULL_SYNC_TS = 1_600_000_000
 
 
 def is_tso(ts: int) -> bool:
-    """Whether a `ts` is TiDB's commit number, which no time in seconds or milliseconds reaches.
+    """Whether `ts` is a TiDB commit timestamp, larger than any time in seconds or milliseconds.
 
     >>> is_tso(462238520974811087), is_tso(1763300006000)
     (True, False)
     """
-    return 10**17 <= ts < 10**18  # as commit numbers, the years 1982 to 2090
+    return 10**17 <= ts < 10**18  # as commit timestamps, the years 1982 to 2090
 
 
 OWN_NAMES = frozenset({"numbers", "booleans", "nested", "partial"})
