@@ -1,4 +1,4 @@
-"""What OMS's own formats (Default, DataWorks, SharePlex) share: bare values and images.
+"""Values and row images of OMS's own formats (Default, DataWorks, SharePlex).
 
 Vendor's document: OMS "Data format description", section "Data transmission from a database to a
 text protocol".
@@ -22,7 +22,7 @@ from headgate.core.mysql_types import parse_type
 from headgate.formats.base import Producer, ReadColumn
 
 TypedConvert = Callable[[Any], Any]
-"""From a JSON value as it was parsed to canonical text; what it does not know stays as it is."""
+"""From a parsed JSON value to canonical text; unknown values stay as they are."""
 TypedConverters = values.TypedConverters
 
 IMAGES = {
@@ -31,7 +31,7 @@ IMAGES = {
     ("update", False, True),
     ("delete", True, False),
 }
-"""Operation, whether it has a before image, whether an after image: what the formats allow."""
+"""(operation, has a before image, has an after image): the combinations that the formats allow."""
 
 FIRST_MICROS = 100_000_000_000_000
 """The smallest number that is read as microseconds, not as milliseconds."""
@@ -41,7 +41,7 @@ _MILLIS = re.compile(r"(-?\d{1,13})(?:\.(\d+))?")
 
 
 def converter(mysql_type: str) -> TypedConvert | None:
-    """How a column of that type becomes canonical text, or None where it is that already.
+    """How values of a column type become canonical text; None if they already are.
 
     >>> converter("TIMESTAMP")("1606233662.012345"), converter("BIT")("BQ=="), converter("BIT")(5)
     ('2020-11-24 16:01:02.012345', '5', 5)
@@ -50,7 +50,7 @@ def converter(mysql_type: str) -> TypedConvert | None:
 
 
 def column_reader(producer: Producer, options: object) -> ReadColumn:
-    """How OMS's values are read whose type is the schema's or the DDL's to tell."""
+    """How OMS's values are read whose type is known from the schema or from DDL."""
     return lambda own, mysql: converter(mysql) if own is None else None
 
 
@@ -68,7 +68,7 @@ def epoch_seconds(value: str) -> str:
 
 
 def utc_text(seconds: int) -> str:
-    """UTC text of a second since the epoch; the days are cached, because they repeat.
+    """UTC text from seconds since the epoch; days are cached because they repeat.
 
     >>> utc_text(1606233662)
     '2020-11-24 16:01:02'
@@ -109,7 +109,7 @@ def _decimal(value: Any) -> Any:
 
 
 def _bit(value: Any) -> Any:
-    # Only the JSON type tells the base64 of today's OMS from the number of OMS before 3.3.0:
+    # Only the JSON type distinguishes the base64 of today's OMS from the number before 3.3.0:
     # "1234" is three bytes, 1234 is a number.
     if value.__class__ is not str:
         return value
@@ -145,7 +145,7 @@ def epoch_millis(value: Any) -> Any:
         return value
     match = _MILLIS.fullmatch(str(value))
     if not match or (match[2] and match[1][0] == "-"):
-        return value  # of a time before 1970, the fraction may count forward or back
+        return value  # before 1970, the fraction may count forward or backward
     seconds, millis = divmod(int(match[1]), 1000)
     part, fraction = f"{millis:03}", match[2] or ""
     if not fraction:
@@ -157,13 +157,13 @@ def epoch_millis(value: Any) -> Any:
 
 
 class Bare(msgspec.Struct, gc=False):
-    """Which columns of a row came as bare numbers and booleans; for columns without types."""
+    """Which columns of a row were sent as bare numbers and booleans; for columns without types."""
 
     numbers: list[str]
     booleans: list[str]
 
     def describe(self, extra: dict[str, str], typed: frozenset[str] = frozenset()) -> None:
-        """Note in `extra` the names of those that are not typed, each once."""
+        """Note the names of the untyped ones in `extra`."""
         numbers, booleans = self.numbers, self.booleans
         if typed:
             if typed.issuperset(numbers) and typed.issuperset(booleans):
@@ -177,17 +177,17 @@ class Bare(msgspec.Struct, gc=False):
 
 
 def typed(types: Types) -> frozenset[str]:
-    """The columns whose type says how their values are written.
+    """The columns whose type is known, and with it how their values are written.
 
     >>> from headgate.core.event import ColumnType
     >>> typed({"id": ColumnType("INT64"), "n": ColumnType("new"), "m": ColumnType()})
     frozenset({'id'})
     """
-    return frozenset(n for n, told in types.items() if parse_type(told.mysql).family != "unknown")
+    return frozenset(n for n, type_ in types.items() if parse_type(type_.mysql).family != "unknown")
 
 
 def milliseconds(value: int | None) -> int | None:
-    """Microseconds since the epoch from milliseconds, or from what is too many for them.
+    """Microseconds since the epoch from milliseconds, or from microseconds if the number is large.
 
     >>> milliseconds(5), milliseconds(-5), milliseconds(1620457659000001)
     (5000, -5000, 1620457659000001)
@@ -204,7 +204,7 @@ def image_text(
     bare: Bare,
     reread: Callable[[], dict[str, Raw]],
 ) -> Image:
-    """Turn an image into canonical text, in place; say in `bare` what was bare.
+    """Turn an image into canonical text, in place; note in `bare` which columns were bare.
 
     >>> bare = Bare([], [])
     >>> row = {"a": 1, "b": {"x": 1.10}, "c": "BQ=="}
@@ -220,7 +220,7 @@ def image_text(
 
 
 def wrong_images(op: str, before: Any, after: Any, names: tuple[str, str]) -> DecodeError:
-    """The error for a row record that is not in IMAGES: an image too few, or one too many."""
+    """The error for a row that is not in IMAGES: an image is missing, or there is one too many."""
     needs_before = op == "delete"
     if (needs_before and not before) or (not needs_before and not after):
         lacking = names[0 if needs_before else 1]
@@ -235,9 +235,9 @@ def wrong_images(op: str, before: Any, after: Any, names: tuple[str, str]) -> De
 
 
 def sequence(event: Event, name: str, value: str | int | None) -> None:
-    """Put a sequence number into `commit_ts`, or into `position` where it is no 64-bit number.
+    """Put a sequence number into `commit_ts`, or into `position` if it is not a 64-bit number.
 
-    OMS writes the text "null" where it has none.
+    OMS writes the text "null" if it has none.
     """
     if value is None or value == "null" or value == "":
         return
@@ -249,7 +249,7 @@ def sequence(event: Event, name: str, value: str | int | None) -> None:
 
 
 def int64(value: str | int) -> int | None:
-    """A whole number that fits an Arrow column, from a JSON number or its text; None if it is none.
+    """A 64-bit whole number from a JSON number or its text; None if it is not one.
 
     >>> int64("174417071548000000"), int64("12a"), int64(2**63)
     (174417071548000000, None, None)
@@ -262,7 +262,7 @@ def int64(value: str | int) -> int | None:
 
 
 def unknown(member: str, format: str, known: list[str]) -> DecodeError:
-    """The error for an operation word that a format does not have."""
+    """The error for an operation that a format does not have."""
     return DecodeError(
         "unknown-type",
         f"{member} is none that {format} has",

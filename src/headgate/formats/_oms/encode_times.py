@@ -1,4 +1,4 @@
-"""Canonical text of dates and times to what OMS's methods write."""
+"""Dates and times, from canonical text to what OMS's methods write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_DAY = date(1970, 1, 1)
 
 
 def epoch_text(text: str) -> str:
-    """A TIMESTAMP as seconds since the epoch, with the fraction it has; what is no time as zero.
+    """A TIMESTAMP as seconds since the epoch, with its fraction; a zero date stays one.
 
     >>> epoch_text("2020-11-24 16:01:02.50"), epoch_text("0000-00-00 00:00:00.000")
     ('1606233662.50', '0000-00-00 00:00:00')
@@ -32,13 +32,13 @@ def epoch_text(text: str) -> str:
 
 
 def is_fraction(text: str) -> bool:
-    """Whether text is the fraction of a second, point included."""
+    """Whether text is the fraction of a second, including the point."""
     return text[0] == "." and text.isascii() and text[1:].isdigit() and len(text) <= 10
 
 
 @lru_cache(maxsize=4096)
 def _seconds(text: str) -> str | None:
-    """Seconds since the epoch from UTC text; None where it is no such time."""
+    """Seconds since the epoch from UTC text; None if it is invalid or before the epoch."""
     at = moment(text)
     if at is None or at < EPOCH:
         return None
@@ -46,7 +46,7 @@ def _seconds(text: str) -> str | None:
 
 
 def moment(text: str) -> datetime | None:
-    """The time that `YYYY-MM-DD HH:MM:SS` says, if it says one.
+    """The time from `YYYY-MM-DD HH:MM:SS`; None if the text is not a valid time.
 
     >>> moment("2020-11-24 16:01:02"), moment("2020-11-24T16:01:02")
     (datetime.datetime(2020, 11, 24, 16, 1, 2), None)
@@ -85,7 +85,7 @@ def days(text: str) -> int:
 
 
 def no_time(text: str) -> Lossy:
-    """The loss of a date that no calendar has: NULL for what MySQL calls a date."""
+    """The loss of an invalid date: NULL for a zero date of MySQL, else the text as it is."""
     digits = text.translate(_NO_POINTS)
     if digits.isascii() and digits.isdigit():
         return Lossy("zero-dates", None)
@@ -128,9 +128,9 @@ def datetime_millis(text: str) -> int:
 
 
 def six_digits(text: str) -> str:
-    """A time with six digits after the second, or nine where six are not enough.
+    """A time with six fraction digits, or nine if six are not enough.
 
-    What is no time is shown as it is.
+    An invalid time stays as it is.
 
     >>> six_digits("2016-10-21 05:33:37.523"), six_digits("0000-00-00 00:00:00")
     ('2016-10-21 05:33:37.523000', '0000-00-00 00:00:00')

@@ -40,7 +40,7 @@ INT64 = range(-(2**63), 2**63)
 
 
 def writer(method: str, type_: MySqlType) -> Write | None:
-    """How a serialization method writes a column, or None where canonical text stays as it is.
+    """How a serialization method writes a column, or None if canonical text stays as it is.
 
     >>> from headgate.core.mysql_types import parse_type
     >>> writer("Default", parse_type("bit(4)"))("5")
@@ -69,37 +69,37 @@ def canal_writer(type_: MySqlType) -> Write | None:
     return writer("Canal", type_)
 
 
-def type_name(told: ColumnType, own: bool = False) -> str | None:
-    """A column's type as OMS names it: no more than the name, whose BIGINT is unsigned.
+def type_name(column_type: ColumnType, own: bool = False) -> str | None:
+    """A column's type as OMS names it: the name alone, where BIGINT is unsigned.
 
-    `own` says that the event came from the format that is written: then the type is OMS's already,
-    unless it has flags, which only a schema tells.
+    `own` says that the event was read from the format that is written: then the type is already
+    OMS's, unless it has flags, which only a schema gives.
 
     >>> type_name(ColumnType("bigint(20)")), type_name(ColumnType("bigint unsigned"))
     ('INT64', 'BIGINT')
     >>> type_name(ColumnType("varchar(20)"), own=True)
     'varchar(20)'
     """
-    type_ = parse_type(told.mysql)
-    if type_.family == "unknown" or (own and told.flags is None):
-        return told.mysql
+    type_ = parse_type(column_type.mysql)
+    if type_.family == "unknown" or (own and column_type.flags is None):
+        return column_type.mysql
     if type_.base == "bigint" and not type_.unsigned:
         return "INT64"
     return type_.base.upper()
 
 
 class Plan(NamedTuple):
-    """What a table's types mean for its rows."""
+    """How the rows of a table are written, from its column types."""
 
     writers: Writers
     named: frozenset[str]
-    """Columns whose type is told."""
+    """Columns with a declared type."""
     known: frozenset[str]
     """Those whose type is one that MySQL has."""
 
 
 def row_writers(method: str, format: str) -> Callable[[Event, list[str]], Writers]:
-    """A function from event to what writes its columns: by their types, else by how they came.
+    """A function from event to its columns' writers: by type, else by how the columns were sent.
 
     >>> event = Event("row", types={"id": ColumnType("int")}, extra={"numbers": '["n"]'})
     >>> [name for name, _ in row_writers("Default", "oms-default")(event, [])]
@@ -108,9 +108,9 @@ def row_writers(method: str, format: str) -> Callable[[Event, list[str]], Writer
 
     def make(types: Types | None) -> Plan:
         parsed = {n: parse_type(t.mysql) for n, t in (types or {}).items()}
-        told = ((n, writer(method, type_)) for n, type_ in parsed.items())
+        typed = ((n, writer(method, type_)) for n, type_ in parsed.items())
         return Plan(
-            [(name, write) for name, write in told if write],
+            [(name, write) for name, write in typed if write],
             named(types),
             frozenset(n for n, type_ in parsed.items() if type_.family != "unknown"),
         )
@@ -133,12 +133,12 @@ def row_writers(method: str, format: str) -> Callable[[Event, list[str]], Writer
 
 
 def named(types: Types | None) -> frozenset[str]:
-    """The columns whose type a type map tells.
+    """The columns that a type map has a type for.
 
     >>> named({"id": ColumnType("int"), "n": ColumnType()})
     frozenset({'id'})
     """
-    return frozenset(name for name, told in (types or {}).items() if told.mysql)
+    return frozenset(name for name, type_ in (types or {}).items() if type_.mysql)
 
 
 def has_others(event: Event, names: frozenset[str]) -> bool:
@@ -157,18 +157,18 @@ SEPARATOR = "\u0001"
 
 
 def key_values(key: tuple[str, ...], image: Image, row: Mapping[str, Any]) -> str | None:
-    """The values of a row's key as they are written, joined by U+0001; None where one is not there.
+    """The values of a row's key as they are written, joined by U+0001; None if one is missing.
 
     >>> key_values(("a", "b"), {"a": "1", "b": "x"}, {"a": 1, "b": "x"})
     '1\\x01x'
     """
-    found = []
+    texts = []
     for name in key:
         text = image.get(name)
         if text is None:
             return None
-        found.append(key_text(row.get(name), text))
-    return SEPARATOR.join(found)
+        texts.append(key_text(row.get(name), text))
+    return SEPARATOR.join(texts)
 
 
 def key_text(shown: Any, text: str) -> str:
@@ -238,14 +238,14 @@ def _bit_base64(text: str) -> str:
 
 
 def whole_or_text(text: str) -> Any:
-    """A whole number bare where 64 bits hold it, else as text.
+    """A whole number as a bare number if it fits 64 bits, else as text.
 
     >>> whole_or_text("12"), whole_or_text("18446744073709551615")
     (12, '18446744073709551615')
     """
-    found = whole(text)
-    if found.__class__ is int or (len(text) <= 20 and int(text) in INT64):
-        return found
+    value = whole(text)
+    if value.__class__ is int or (len(text) <= 20 and int(text) in INT64):
+        return value
     return text
 
 
@@ -294,7 +294,7 @@ WRITERS: Mapping[str, Mapping[str, Write]] = {
     "DefaultExtendColumnType": PLAIN,
     "Canal": PLAIN,
     "SharePlex": PLAIN,
-    # Its samples alone write the smallest decimals out.
+    # Only its samples write the smallest decimals without an exponent.
     "DataWorks": {**PLAIN, "decimal": number},
     "Debezium": DEBEZIUM,
     "DebeziumFlatten": DEBEZIUM,

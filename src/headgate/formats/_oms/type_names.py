@@ -16,7 +16,7 @@ def to_mysql(types: Types | None) -> Types | None:
     'bigint unsigned'
     """
     return types and {
-        # What has flags is a schema's, and MySQL's already.
+        # A type with flags comes from a schema and is already MySQL's.
         name: type_ if type_.flags is not None or type_.mysql is None
         else type_._replace(mysql=MYSQL.get(type_.mysql.lower(), type_.mysql.lower()))
         for name, type_ in types.items()
