@@ -1,4 +1,4 @@
-"""Canal's flat JSON message, and what TiCDC, OceanBase OMS and Tencent made of it."""
+"""Canal's flat JSON message and its variants by TiCDC, OceanBase OMS and Tencent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRAITS = Traits(
 
 
 def implied_dialect(options: Mapping[str, str]) -> str | None:
-    """What only TiCDC writes makes it TiCDC's.
+    """The dialect implied by options that only TiCDC has.
 
     >>> implied_dialect({"enable-tidb-extension": "true"})
     'ticdc'

@@ -1,4 +1,4 @@
-"""Canal's word for a DDL statement, as each producer finds it."""
+"""The `type` of a DDL message, as each producer derives it from the statement."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from headgate.core.event import Event
 from headgate.formats._ticdc.ddl_codes import DDL_OPS, UNKNOWN, ddl_code, ddl_codes
 from headgate.formats.canal_json import wire
 
-DDL_TYPES = {op: word for word, op in wire.DDL_OPS.items()}
+DDL_TYPES = {op: type_ for type_, op in wire.DDL_OPS.items()}
 CANAL_TYPES = {
     3: "CREATE", 4: "ERASE", 11: "TRUNCATE", 14: "RENAME",
     7: "CINDEX", 32: "CINDEX", 8: "DINDEX", 44: "DINDEX",
 }  # fmt: skip
-"""Canal's word by TiDB's number; other changes of a table are ALTER."""
+"""Canal's type by TiDB's action number; all other changes of a table are ALTER."""
 NO_TABLE = {UNKNOWN, 1, 2, 21, 24, 25, 26, 29, 34, 35, 36, 51, 52, 53, 68, 69, 70}
-"""Databases, views, sequences and the like, which are QUERY."""
-UNHEARD = {9, 43}
-"""Foreign keys and checks, which Canal's parser passes over."""
+"""Actions on databases, views, sequences and other objects, which Canal calls QUERY."""
+IGNORED = {9, 43}
+"""Foreign keys and checks, which Canal's parser ignores."""
 
 
 def ddl_type(event: Event, dialect: str) -> str:
-    """The word that a dialect's producer has for a DDL event.
+    """The `type` that a dialect's producer writes for a DDL event.
 
     >>> event = Event("ddl", "alter", "d", "t", ddl="ALTER TABLE t DROP INDEX i, ADD c INT")
     >>> ddl_type(event, "canal"), ddl_type(event, "ticdc")
@@ -33,7 +33,7 @@ def ddl_type(event: Event, dialect: str) -> str:
     statement = event.ddl or ""
     if dialect == "ticdc":
         return DDL_TYPES.get(DDL_OPS.get(ddl_code(statement, event.op), ""), "QUERY")
-    # Canal goes by the first change that its parser knows.
+    # Canal uses the first change that its parser knows.
     codes = ddl_codes(statement, event.op)
-    first = next((code for code in codes if code not in UNHEARD), codes[0])
+    first = next((code for code in codes if code not in IGNORED), codes[0])
     return "QUERY" if first in NO_TABLE else CANAL_TYPES.get(first, "ALTER")

@@ -1,7 +1,7 @@
-"""Canal's flat JSON message, and what TiCDC, OceanBase OMS and Tencent made of it.
+"""Decode Canal's flat JSON message and its variants by TiCDC, OceanBase OMS and Tencent.
 
-Vendors' documents: TiCDC Canal-JSON Protocol; OMS "JSON format of Canal messages"; Tencent's
-Canal-compatible format. Where they differ from the wire: docs/formats/canal-json.md.
+Vendor documentation: TiCDC Canal-JSON Protocol; OMS "JSON format of Canal messages"; Tencent's
+Canal-compatible format. Where the actual messages differ: docs/formats/canal-json.md.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ MOST_LATEST, MAX_NAME = 1_000, 256
 
 
 class Plan(msgspec.Struct):
-    """What the type maps of a message mean for its rows; made once per distinct pair of maps."""
+    """How to read the rows of a message; made once per distinct pair of type maps."""
 
     mysql_type: Raw
     sql_type: Raw
     pk_names: Raw
     mysql: dict[str, str | None] | None
-    """The map `mysqlType`, where its order means nothing."""
+    """The map `mysqlType`, if its order is meaningless."""
     key: tuple[str, ...] | None
     types: Types | None
     text: Converters
@@ -62,8 +62,8 @@ class Plan(msgspec.Struct):
 
 
 def planner(to_utc: Convert | None) -> Callable[[Envelope], Plan]:
-    """A function that gives a message's plan: mostly that of its table's latest message."""
-    plans: BoundedCache[Told, Plan] = BoundedCache(lambda told: make_plan(*told, to_utc))
+    """A function from a message to its plan, which is usually that of the table's last message."""
+    plans: BoundedCache[TypeMaps, Plan] = BoundedCache(lambda maps: make_plan(*maps, to_utc))
     latest: dict[str | None, Plan] = {}
 
     def plan_of(message: Envelope) -> Plan:
@@ -75,10 +75,10 @@ def planner(to_utc: Convert | None) -> Callable[[Envelope], Plan]:
             and (plan.mysql_type == message.mysqlType or plan.mysql == mysql_types(message))
         ):
             return plan
-        told = told_by(message)
-        plan = plans[told]
+        type_maps = type_maps_of(message)
+        plan = plans[type_maps]
         plan.mysql_type = message.mysqlType.copy()
-        if told in plans and len(message.table or "") <= MAX_NAME:
+        if type_maps in plans and len(message.table or "") <= MAX_NAME:
             if len(latest) >= MOST_LATEST:
                 latest.clear()
             latest[message.table] = plan
@@ -88,7 +88,7 @@ def planner(to_utc: Convert | None) -> Callable[[Envelope], Plan]:
 
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
-    """A decoder of one dialect, or of any where `dialect` is None."""
+    """A decoder of one dialect, or of all of them if `dialect` is None."""
     plan_of = planner(values.utc(options.timezone))
     decompress = decompressor(options.compression, options.max_message_bytes)
     typed = dialect in ("oms", "tencent")
@@ -98,7 +98,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         if value is None:
             return [Event("tombstone", format="canal-json", dialect=dialect)]
         if value[:2] != b'{"' and not is_json(value):
-            if value == b"" and dialect == "ticdc":  # 4.0, where nothing had happened
+            if value == b"" and dialect == "ticdc":  # TiCDC 4.0, when there were no changes
                 return [Event("marker", "empty", format="canal-json", dialect=dialect)]
             value = decompress(value)
         message = read(value, typed)
@@ -114,7 +114,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             message.table or None,
             key=plan.key,
             types=plan.types,
-            event_time=micros(message.es or None),  # 0 is no time
+            event_time=micros(message.es or None),  # 0 means unknown
             emit_time=micros(message.ts or None),
             format="canal-json",
             dialect=name,
@@ -137,7 +137,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
 
 
 def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
-    """Whose message this is; `strict` refuses to guess."""
+    """The dialect of a message; `strict` rejects ambiguous messages instead of guessing."""
     if message.tidb is not None or message.type == "TIDB_WATERMARK":
         return "ticdc"
     if message.id is UNSET:
@@ -157,14 +157,14 @@ def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
     return "ticdc" if value.lstrip().startswith(b'{"id"') else "tencent"
 
 
-Told = tuple[Collection[tuple[str, str | None]], bytes, bytes]
-"""What a message tells of its columns: the items of `mysqlType`, and two members as they are."""
+TypeMaps = tuple[Collection[tuple[str, str | None]], bytes, bytes]
+"""The items of `mysqlType`, and the unparsed members `sqlType` and `pkNames`."""
 
 
-def told_by(message: Envelope) -> Told:
-    """What a message tells of its columns, the same whatever order `mysqlType` is in.
+def type_maps_of(message: Envelope) -> TypeMaps:
+    """The type maps of a message, equal for any order of `mysqlType`.
 
-    TiCDC writes it in another order each time; the columns' own order is that of `sqlType`.
+    TiCDC writes `mysqlType` in random order; `sqlType` has the order of the columns.
     """
     sql_type = bytes(message.sqlType)
     mysql = mysql_types(message).items()
@@ -178,19 +178,19 @@ def make_plan(
     pk_names: bytes,
     to_utc: Convert | None,
 ) -> Plan:
-    """Join the two type maps, and choose a converter for each column that needs one."""
+    """Merge the two type maps, and choose a converter for each column that needs one."""
     unordered = isinstance(items, frozenset)
     mysql = dict(sorted(items) if unordered else items)
-    told = NULL, Raw(sql_type), Raw(pk_names), mysql if unordered else None
+    members = NULL, Raw(sql_type), Raw(pk_names), mysql if unordered else None
     names = parse(names_reader, pk_names)
     key = None if names is None else tuple(names)
     jdbc = parse(sql_types_reader, sql_type) or {}
     if not mysql and not jdbc:
-        return Plan(*told, key, None, [], [], [])
+        return Plan(*members, key, None, [], [], [])
     types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in jdbc | mysql}
     named = [(n, t.mysql) for n, t in types.items() if t.mysql]
     return Plan(
-        *told,
+        *members,
         key,
         types,
         [(n, c) for n, t in named if (c := text_converter(t, to_utc))],
@@ -207,7 +207,7 @@ def small(code: int | None) -> int | None:
 
 
 def describe_origin(event: Event, message: Envelope) -> None:
-    """What the message says of its place in the source, and what only a re-encode needs."""
+    """Set the position in the source, and the members that only re-encoding needs."""
     if message.id is not UNSET and message.id:
         event.extra = {"id": str(message.id)}
     if message.gtid:
@@ -240,9 +240,9 @@ def rows(first: Event, message: Any, converters: Converters) -> list[Event]:
     if first.op != "update":
         old = ()
     elif old is None and first.dialect == "canal":
-        old = [{}] * len(data)  # up to 1.1.6, an update that changed nothing
+        old = [{}] * len(data)  # Canal up to 1.1.6: an update that changed nothing
     elif old is None or len(old) != len(data):
-        old = ()  # up to 1.1.6, rows that changed nothing were left out of `old`
+        old = ()  # Canal up to 1.1.6 omits unchanged rows from `old`
     if len(data) == 1:
         place(first, data[0], old[0] if old else None, converters)
         return [first]
@@ -253,7 +253,7 @@ def rows(first: Event, message: Any, converters: Converters) -> list[Event]:
 
 
 def check_size(message: Envelope, count: int) -> None:
-    """Refuse a message of many rows that would grow without bound: each event repeats its types."""
+    """Reject a message whose rows would take too much memory: each event repeats its types."""
     if count > MAX_EVENTS_PER_MESSAGE:
         raise DecodeError(
             "too-large",
@@ -272,7 +272,7 @@ def check_size(message: Envelope, count: int) -> None:
 
 
 def place(event: Event, row: Any, changed: Any, converters: Converters) -> Event:
-    """Put one row's images into its event."""
+    """Set the images of one row in its event."""
     if row is None:
         raise DecodeError("wrong-type", "a row of data is null", "check the producer")
     if converters:
@@ -289,14 +289,14 @@ def place(event: Event, row: Any, changed: Any, converters: Converters) -> Event
 
 
 def numbered(event: Event, index: int) -> Event:
-    """A copy of an event for one row of a message with several."""
+    """A copy of an event for one row of a message that has several."""
     copy = msgspec.structs.replace(event)
     copy.position = {**(event.position or {}), "row": str(index)}
     return copy
 
 
 def other(message: Any, dialect: str, row_op: str | None) -> Event:
-    """Everything that is not a row: DDL, statement text, watermark, heartbeat, marker."""
+    """The event of a message without rows: DDL, statement, watermark, heartbeat or marker."""
     event = Event(
         "ddl",
         database=unquoted(message.database) or None,
@@ -315,7 +315,7 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
     elif type_ == "TIDB_WATERMARK":
         if message.tidb is None:
             raise DecodeError("missing-member", "the watermark has no _tidb", "check the producer")
-        # TiCDC leaves out 0, which is no TSO.
+        # TiCDC omits 0, which is not a valid TSO.
         event.kind, event.commit_ts = "watermark", message.tidb.watermarkTs or None
     elif type_ == "MHEARTBEAT":
         event.kind = "heartbeat"
@@ -338,7 +338,7 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
 
 
 def unquoted(name: str | None) -> str | None:
-    """A database's name; Canal leaves the quotes of CREATE DATABASE around it.
+    """The name of a database; Canal keeps the backquotes of CREATE DATABASE.
 
     >>> unquoted("`a``b`"), unquoted("shop")
     ('a`b', 'shop')
@@ -349,7 +349,7 @@ def unquoted(name: str | None) -> str | None:
 
 
 def recognises(message: Sniffed) -> bool:
-    """Canal's own members; Maxwell shares the others, but its `data` is an object."""
+    """Whether a message has Canal's members; Maxwell shares some, but its `data` is an object."""
     members = message.members
     if "type" not in members or "isDdl" in members:
         return "type" in members

@@ -1,4 +1,4 @@
-"""Values of canal-json to canonical text, by the column's MySQL type."""
+"""Convert values of canal-json to canonical text, by the column's MySQL type."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
 
 
 def column_reader(producer: Producer, options: Options) -> ReadColumn:
-    """How values are read whose type is the schema's or the DDL's to tell."""
+    """How to read values whose type comes from a schema or from DDL."""
     if producer.dialect == "oms":
         return oms_values.column_reader(producer, options)
     to_utc = values.utc(options.timezone)
 
     def read(own: str | None, mysql: str) -> Callable[[Any], Any] | None:
-        # Labels for numbers are given to what has types and to what has none (schemas.py).
+        # schemas.py replaces numbers by labels, with or without types in the message.
         labelled = values.base_type(mysql) in ("enum", "set")
         if labelled and own is not None and producer.dialect == "canal":
             return relabelled(own, mysql)
@@ -72,7 +72,7 @@ def column_reader(producer: Producer, options: Options) -> ReadColumn:
 
 
 def relabelled(own: str, mysql: str) -> Callable[[Any], Any] | None:
-    """A function from labels of Canal's types to those of the schema, by their numbers.
+    """A function from the labels of Canal's types to those of the schema, matched by number.
 
     Canal spells the labels as its own connection to the source does: an emoji may be `?`.
 
@@ -89,16 +89,16 @@ def relabelled(own: str, mysql: str) -> Callable[[Any], Any] | None:
     by_mask = values.set_labels(mysql)
 
     def joined(sent: Any) -> Any:
-        found = [new.get(label) for label in sent.split(",")]
-        if None in found:
+        replaced = [new.get(label) for label in sent.split(",")]
+        if None in replaced:
             return by_mask(sent) if by_mask else sent
-        return ",".join(map(str, found))
+        return ",".join(map(str, replaced))
 
     return joined
 
 
 def as_text(event: Event, message: Any, value: bytes, converters: TypedConverters) -> None:
-    """Turn bare values into text, in place; note which were bare where no types say it."""
+    """Turn bare values into text, in place; without types, record which values were bare."""
     numbers: list[str] = []
     booleans: list[str] = []
     nested = False
@@ -115,16 +115,16 @@ def as_text(event: Event, message: Any, value: bytes, converters: TypedConverter
 
 
 def mark_functions(events: list[Event], documents: list[str]) -> None:
-    """Name the JSON columns that hold a function's text: MySQL logged the change, not the value."""
+    """List the JSON columns that hold a function call: MySQL logged the change, not the value."""
     for event in events:
         row = event.after or {}
-        found = [n for n in documents if (v := row.get(n)) and _JSON_FUNCTION.match(v)]
-        if found:
-            event.extra = {**(event.extra or {}), "partial_json": encode_json(found).decode()}
+        partial = [n for n in documents if (v := row.get(n)) and _JSON_FUNCTION.match(v)]
+        if partial:
+            event.extra = {**(event.extra or {}), "partial_json": encode_json(partial).decode()}
 
 
 def keep_exact(message: Any, value: bytes) -> None:
-    """Read the rows again, for the exact text of values that are objects or arrays."""
+    """Parse the rows again to get the exact text of values that are objects or arrays."""
     exact = parse(raw_rows_reader, escape_control_characters(value))
     for images, raws in ((message.data, exact.data), (message.old, exact.old)):
         for image, raw in zip(images or (), raws or ()):

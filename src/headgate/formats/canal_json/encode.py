@@ -1,4 +1,4 @@
-"""Canal's flat message as Canal, TiCDC, OMS and Tencent write it."""
+"""Encode Canal's flat message as Canal, TiCDC, OMS and Tencent write it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ TICDC_ONLY = (
 )
 
 
-# One class per order of members; what is UNSET is not written.
+# One class per order of members; UNSET members are omitted.
 
 
 class CanalMessage(msgspec.Struct, gc=False):
-    """Canal: every member, in the order of the alphabet; Tencent has no gtid."""
+    """Canal: every member, in alphabetical order; Tencent has no gtid."""
 
     data: Any
     database: str
@@ -79,7 +79,7 @@ class OmsMessage(msgspec.Struct, gc=False):
 
 
 class OmsHeartbeat(msgspec.Struct, gc=False):
-    """OMS's heartbeat: another order."""
+    """OMS's heartbeat, whose members have a different order."""
 
     table: None
     database: None
@@ -117,7 +117,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     }[dialect]
     zone, described = options.timezone, options.content_compatible
     plans: BoundedCache[tuple[str | None, str | None, bool], PerTypeMap[Plan]] = BoundedCache(
-        lambda told: planner(dialect, source_of(dialect, told), zone, described)
+        lambda origin: planner(dialect, source_of(dialect, origin), zone, described)
     )
     splits = dialect == "ticdc" and not options.output_raw_change_event
 
@@ -142,13 +142,13 @@ def make_encoder(dialect: str, options: Options) -> Encode:
 
 
 def batch_id(event: Event) -> int:
-    """Canal's batch number, which is never 0; the first one for events of other formats."""
-    told = (event.extra or {}).get("id", "") if event.format == "canal-json" else ""
-    return int(told) if told.isascii() and told.isdigit() and 0 < len(told) < 19 else 1
+    """Canal's batch id, which is never 0; 1 for events of other formats."""
+    text = (event.extra or {}).get("id", "") if event.format == "canal-json" else ""
+    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 19 else 1
 
 
 def canal_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
-    """Canal: only changed columns in `old`."""
+    """Canal: `old` has the changed columns only."""
     row, old = images(event, plan, lost)
     sql_type, mysql_type = plan.type_maps(event.after or event.before or {}, lost)
     if event.key == ():
@@ -172,7 +172,7 @@ def canal_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
 
 
 def tencent_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
-    """Tencent: all columns in `old`, and a deleted row only there."""
+    """Tencent: `old` has all columns, and a deleted row is in `old` only."""
     row, old = images(event, plan, lost)
     data: Any = [row]
     before: Any = [old] if event.op == "update" else None
@@ -197,7 +197,7 @@ def tencent_row(event: Event, plan: Plan, lost: list[str]) -> CanalMessage:
 
 
 def oms_row(event: Event, plan: Plan, lost: list[str]) -> OmsMessage:
-    """OMS: only changed columns in `old`."""
+    """OMS: `old` has the changed columns only."""
     row, old = images(event, plan, lost)
     sql_type, mysql_type = plan.type_maps(event.after or event.before or {}, lost)
     return OmsMessage(
@@ -216,25 +216,24 @@ def oms_row(event: Event, plan: Plan, lost: list[str]) -> OmsMessage:
     )
 
 
-def words(event: Event) -> tuple[bool, str, str] | None:
-    """isDdl, type and sql of an event that is no row; None where it has no message."""
+def statement_members(event: Event) -> tuple[bool, str, str] | None:
+    """isDdl, type and sql of an event that is not a row; None if Canal has no message for it."""
     extra = event.extra or {} if event.format == "canal-json" else {}
     if event.kind == "ddl":
         return True, extra.get("type", ddl_type(event, "canal")), event.ddl or ""
     if event.kind == "statement" and event.ddl:
-        word = ROW_TYPES.get(event.op or "", "QUERY")
-        return False, word, event.ddl or ""
+        return False, ROW_TYPES.get(event.op or "", "QUERY"), event.ddl or ""
     if event.kind == "marker" and extra.get("type") in MARKER_TYPES:
         return False, extra["type"], extra.get("sql", "")
     return None
 
 
 def canal_other(event: Event) -> CanalMessage | None:
-    """Canal: DDL, statements, XA."""
-    told = words(event)
-    if told is None:
+    """Canal: DDL, statements and XA markers."""
+    members = statement_members(event)
+    if members is None:
         return None
-    is_ddl, word, sql = told
+    is_ddl, type_, sql = members
     return CanalMessage(
         None,
         event.database or "",
@@ -249,12 +248,12 @@ def canal_other(event: Event) -> CanalMessage | None:
         None,
         event.table or "",
         time_of(event.emit_time),
-        word,
+        type_,
     )
 
 
 def tencent_other(event: Event) -> CanalMessage | None:
-    """Tencent: DDL only, its times in seconds where they are whole."""
+    """Tencent: DDL only, with times in seconds if they are whole seconds."""
     if event.kind != "ddl":
         return None
     return CanalMessage(
@@ -276,7 +275,7 @@ def tencent_other(event: Event) -> CanalMessage | None:
 
 
 def seconds(micros: int | None) -> int:
-    """Seconds, or milliseconds where a second is not enough."""
+    """Seconds, or milliseconds if the time is not a whole number of seconds."""
     time = time_of(micros)
     return time if time % 1_000 else time // 1_000
 
@@ -310,19 +309,19 @@ TYPED = frozenset({"key", "types"})
 
 
 def carries(dialect: str, options: Options) -> frozenset[str]:
-    """What a dialect has a place for."""
+    """The properties of events that a dialect can represent."""
     if dialect == "canal":
         return ROWS | TYPED | {"type-details", "ddl", "statement", "position.gtid", NUMBERS}
     if dialect == "oms":
         return ROWS | TYPED | {"ddl", "heartbeat", "bare-values"}
     if dialect == "tencent":
         return ROWS | {"ddl", "bare-values"}
-    found = ROWS | TYPED | {"ddl", NUMBERS, SIGN}
+    carried = ROWS | TYPED | {"ddl", NUMBERS, SIGN}
     if options.content_compatible:
-        found |= {"type-details"}
+        carried |= {"type-details"}
     if options.enable_tidb_extension:
-        found |= {"commit-ts", "watermark", "incomplete"}
-    return found
+        carried |= {"commit-ts", "watermark", "incomplete"}
+    return carried
 
 
 ENCODING = Encoding(

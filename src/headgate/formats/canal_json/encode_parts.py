@@ -1,4 +1,4 @@
-"""What all dialects of canal-json share when they are written: options, names, times, images."""
+"""Encoding shared by all dialects of canal-json: options, key names, times and images."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from headgate.formats.encoding import hinted, written
 
 ROW_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
 MARKER_TYPES = ("XACOMMIT", "XAROLLBACK", "GTID")
-"""Which only Canal has."""
+"""Canal only."""
 
 
 @dataclass(frozen=True)
 class Options(EncodeOptions):
-    """Options of canal-json when it is written; all but the common ones are TiCDC's."""
+    """Options for writing canal-json; all but the common ones are TiCDC's."""
 
     enable_tidb_extension: bool = option(False, "write _tidb, and watermarks")
     content_compatible: bool = option(
@@ -34,7 +34,7 @@ class Options(EncodeOptions):
 
 
 def images(event: Event, plan: Plan, lost: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The row as it is now (or was, if deleted) and as it was before an update, as JSON values."""
+    """The row after the change (or the deleted row) and before an update, as JSON values."""
     writers = plan.writers
     if plan.bare:
         writers = hinted(event.extra)
@@ -58,5 +58,5 @@ def names(event: Event, row: dict[str, Any]) -> list[str] | None:
 
 
 def time_of(micros: int | None) -> int:
-    """Milliseconds; 0 where the time is not known."""
+    """Milliseconds; 0 if the time is unknown."""
     return (micros or 0) // 1_000

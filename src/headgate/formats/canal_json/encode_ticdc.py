@@ -1,4 +1,4 @@
-"""TiCDC's Canal-JSON as it is written."""
+"""Encode TiCDC's Canal-JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headgate.formats.encoding import changed, go_style, to_json
 
 
 class TicdcRow(msgspec.Struct, gc=False):
-    """TiCDC's row change: old before data."""
+    """TiCDC's row change: `old` comes before `data`."""
 
     id: int
     database: str
@@ -36,7 +36,7 @@ class TicdcRow(msgspec.Struct, gc=False):
 
 
 class TicdcOther(msgspec.Struct, gc=False):
-    """TiCDC's DDL and watermark: data before old."""
+    """TiCDC's DDL and watermark: `data` comes before `old`."""
 
     id: int
     database: str
@@ -55,12 +55,12 @@ class TicdcOther(msgspec.Struct, gc=False):
 
 
 def ticdc_bytes(message: Any) -> bytes:
-    """TiCDC's escapes."""
+    """A message as JSON with TiCDC's escapes."""
     return go_style(to_json(message))
 
 
 def ticdc_rows(options: Options) -> Callable[[Event, Plan, list[str]], TicdcRow]:
-    """TiCDC: what `old` and a deleted row hold is a matter of options."""
+    """TiCDC: options decide which columns `old` and a deleted row have."""
     only_changed = options.only_output_updated_columns or options.content_compatible
     only_key = options.delete_only_output_handle_key_columns
     extension = options.enable_tidb_extension
@@ -103,41 +103,41 @@ def ticdc_rows(options: Options) -> Callable[[Event, Plan, list[str]], TicdcRow]
 
 
 def ticdc_time(event: Event) -> int:
-    """When it happened, in milliseconds; a commit number holds it too."""
+    """The time of the change in milliseconds; the commit TSO contains it too."""
     if event.event_time is None and event.commit_ts is not None:
         return event.commit_ts >> 18
     return time_of(event.event_time)
 
 
 def tidb(event: Event) -> dict[str, Any]:
-    """TiCDC's extension member."""
-    found: dict[str, Any] = {}
-    # 0 is left out in DDL, where Go's omitempty is at work.
+    """TiCDC's extension member `_tidb`."""
+    members: dict[str, Any] = {}
+    # DDL omits 0, because of Go's omitempty.
     if event.commit_ts or (event.commit_ts == 0 and event.kind == "row"):
-        found["commitTs"] = event.commit_ts
+        members["commitTs"] = event.commit_ts
     extra = event.extra
     if extra:
         own = event.format == "canal-json"
         if extra.get("onlyHandleKey") == "true" or (not own and "claimCheckLocation" in extra):
-            found["onlyHandleKey"] = True
+            members["onlyHandleKey"] = True
         for name in ("claimCheckLocation", "rowkey"):
             if own and name in extra:
-                found[name] = extra[name]
-    return found
+                members[name] = extra[name]
+    return members
 
 
 def ticdc_others(options: Options) -> Callable[[Event], TicdcOther | None]:
-    """TiCDC: DDL, and watermarks where the extension is on."""
+    """TiCDC: DDL, and watermarks if the extension is enabled."""
     extension = options.enable_tidb_extension
 
     def ticdc_other(event: Event) -> TicdcOther | None:
-        is_ddl, word, sql = True, "", event.ddl or ""
+        is_ddl, type_, sql = True, "", event.ddl or ""
         extra: Any = UNSET
         if event.kind == "watermark" and extension:
-            is_ddl, word, sql = False, "TIDB_WATERMARK", ""
+            is_ddl, type_, sql = False, "TIDB_WATERMARK", ""
             extra = {"watermarkTs": event.commit_ts} if event.commit_ts else {}
         elif event.kind == "ddl":
-            word = ddl_type(event, "ticdc")
+            type_ = ddl_type(event, "ticdc")
             extra = tidb(event) if extension else UNSET
         else:
             return None
@@ -147,7 +147,7 @@ def ticdc_others(options: Options) -> Callable[[Event], TicdcOther | None]:
             event.table or "",
             None,
             is_ddl,
-            word,
+            type_,
             ticdc_time(event),
             time_of(event.emit_time),
             sql,

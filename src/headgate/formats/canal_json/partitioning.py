@@ -1,4 +1,4 @@
-"""Partitions as Canal chooses them."""
+"""Canal's partition rules."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from headgate.formats.partitioning import (
 
 
 def canal_hash(zone: str) -> Callable[[Event, Iterable[str]], int]:
-    """The database's hash XOR that of each column's value; NULL, like "", is 0.
+    """The hash of the database XORed with that of each column's value; NULL and "" hash to 0.
 
     >>> canal_hash("UTC")(Event("row", "insert", "test", "t", after={"id": "abc"}), ["id"])
     3620080
     """
     to_local = local(zone)
-    texts: BoundedCache[ColumnType | None, Convert | None] = BoundedCache(
-        lambda told: as_written(parse_type(told.mysql if told else None), "canal", to_local)
+    converters: BoundedCache[ColumnType | None, Convert | None] = BoundedCache(
+        lambda column: as_written(parse_type(column.mysql if column else None), "canal", to_local)
     )
 
     def total(event: Event, names: Iterable[str]) -> int:
         image = row_of(event)
-        if not image:  # Canal writes what has no rows to the first partition
+        if not image:  # Canal writes messages without rows to the first partition
             return 0
         types = event.types or {}
         total = name_hash[event.database or ""]
         for name in names:
             value = image.get(name)
             if value is not None:
-                convert = texts[types.get(name)]
+                convert = converters[types.get(name)]
                 total ^= java_hash(convert(value) if convert else value)
         return total
 

@@ -1,4 +1,4 @@
-"""What a table's types mean for the rows of a Canal message, worked out once per type map."""
+"""How the rows of a Canal message are written, worked out once per type map."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ NULL = Raw(b"null")
 
 
 class Plan(msgspec.Struct):
-    """What a table's types mean for its rows; the maps are ready as JSON."""
+    """How the rows of a table are written; its type maps are ready as JSON."""
 
     names: list[str]
     mysql: dict[str, str | None]
     jdbc: dict[str, int | None]
     writers: Writers
     promoted: list[tuple[str, str, int]]
-    """Columns whose code depends on the value: name, the largest of its own code, the next code."""
+    """Columns whose code depends on the value: name, largest value of its code, code above that."""
     of_null: list[tuple[str, int]]
     mysql_json: Raw = NULL
     jdbc_json: Raw = NULL
     bare: bool = False
-    """Whether there are no types, and values that came bare are written so."""
+    """Whether there are no types, so that values that came bare are written bare."""
     guesses: bool = False
     """Whether a column without a type is given one."""
     untyped: frozenset[str] = frozenset()
-    """Columns to be given one."""
+    """The columns that are given a type."""
 
     def type_maps(self, row: Image, lost: list[str]) -> tuple[Any, Any]:
         """sqlType and mysqlType of one row."""
@@ -75,67 +75,68 @@ class Plan(msgspec.Struct):
 NO_TYPES = Plan([], {}, {}, (), [], [])
 NO_TYPES_BARE = msgspec.structs.replace(NO_TYPES, bare=True)
 NO_TYPES_GUESSED = msgspec.structs.replace(NO_TYPES, guesses=True)
-UNTOLD = {"oms": NO_TYPES_BARE, "tencent": NO_TYPES_BARE, "ticdc": NO_TYPES_GUESSED}
+WITHOUT_TYPES = {"oms": NO_TYPES_BARE, "tencent": NO_TYPES_BARE, "ticdc": NO_TYPES_GUESSED}
 
 
 class Source(NamedTuple):
-    """What a plan depends on beside the types."""
+    """What a plan depends on besides the types."""
 
     own: bool
-    """Whether types and values are this dialect's already."""
+    """Whether types and values come from this dialect."""
     coded: bool
-    """Whether its JDBC codes fit the row: not where they were those of several rows."""
+    """Whether the JDBC codes are those of the row, not shared by several rows."""
     numbered: bool
-    """Whether ENUM and SET came as numbers."""
+    """Whether ENUM and SET values came as numbers."""
 
 
-def source_of(dialect: str, told: tuple[str | None, str | None, bool]) -> Source:
-    """Where types and values come from, told an event's format and dialect.
+def source_of(dialect: str, origin: tuple[str | None, str | None, bool]) -> Source:
+    """Where types and values come from.
 
-    And whether its row is or was one of several in a message.
+    `origin`: the event's format, its dialect, and whether its row is or was one of several in a
+    message.
     """
-    format, event_dialect, several = told
+    format, event_dialect, several = origin
     own = format == "canal-json" and event_dialect == dialect
     numbered = is_numbered(Event("row", format=format, dialect=event_dialect))
     return Source(own, own and not several, numbered)
 
 
 def planner(dialect: str, source: Source, zone: str, described: bool) -> PerTypeMap[Plan]:
-    """What makes the plan of a type map; `described` says that types are named with parameters."""
+    """A function from a type map to its plan; `described`: type names include their parameters."""
     to_local = local(zone)
     own, coded, numbered = source
     guesses = dialect == "ticdc"
     name_of: Callable[[MySqlType], str] = described_type if described else plain_type
 
-    def mysql_name(told: ColumnType, type_: MySqlType) -> str | None:
+    def mysql_name(column: ColumnType, type_: MySqlType) -> str | None:
         if type_.family == "unknown" or (own and dialect != "ticdc"):
-            return told.mysql
+            return column.mysql
         if dialect == "ticdc":
             return name_of(type_)
         if dialect == "oms":
-            return (oms_values.type_name(told) or "").lower()
-        return told.mysql
+            return (oms_values.type_name(column) or "").lower()
+        return column.mysql
 
     def make(types: Types | None) -> Plan:
         if types is None:
-            return UNTOLD.get(dialect, NO_TYPES)
+            return WITHOUT_TYPES.get(dialect, NO_TYPES)
         parsed = {n: parse_type(t.mysql) for n, t in types.items()}
         mysql = {n: mysql_name(t, parsed[n]) for n, t in types.items()}
-        told_jdbc = coded and all(t.jdbc is not None for t in types.values())
+        has_codes = coded and all(t.jdbc is not None for t in types.values())
 
-        def code_of(told: ColumnType, type_: MySqlType) -> int | None:
-            if told_jdbc or (own and told.jdbc is not None and type_.family == "unknown"):
-                return told.jdbc
+        def code_of(column: ColumnType, type_: MySqlType) -> int | None:
+            if has_codes or (own and column.jdbc is not None and type_.family == "unknown"):
+                return column.jdbc
             return jdbc_code(type_, dialect)
 
         jdbc = {n: code_of(t, parsed[n]) for n, t in types.items()}
-        # Types of this dialect that come with codes are from a message: they fit its values.
-        promoted = [] if told_jdbc or dialect == "oms" else [
+        # Codes of this dialect come from a message, so they already fit its values.
+        promoted = [] if has_codes or dialect == "oms" else [
             (n, *PROMOTED[t.base]) for n, t in parsed.items() if t.unsigned and t.base in PROMOTED
         ]  # fmt: skip
         of_null = (
             [(n, OF_NULL[t.base]) for n, t in parsed.items() if t.base in OF_NULL]
-            if dialect == "canal" and not told_jdbc
+            if dialect == "canal" and not has_codes
             else []
         )
         writers = [

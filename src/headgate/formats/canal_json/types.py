@@ -1,4 +1,4 @@
-"""Canal's names and JDBC codes of column types, as Canal, TiCDC and OMS have them."""
+"""Names and JDBC codes of column types, as Canal, TiCDC and OMS write them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ JDBC = {
     "timestamp": 93, "year": 12, "enum": 4, "set": -7, "bit": -7, "json": 12, "vector": 12,
 }  # fmt: skip
 OMS_JDBC = {"float": 6, "year": 4, "enum": 1, "set": 1, "binary": -2, "varbinary": -3}
-"""OMS only: codes that are other than Canal's."""
+"""OMS only: the codes that differ from Canal's."""
 PROMOTED = {
     "tinyint": ("127", 5),
     "smallint": ("32767", 4),
     "int": ("2147483647", -5),
     "bigint": ("9223372036854775807", 3),
 }
-"""Unsigned integers: the largest value of their own JDBC code, and the code of a larger one."""
+"""Unsigned integers: the largest value of their JDBC code, and the code of larger values."""
 OF_NULL = {"set": 2004, "json": 1111}
-"""Canal only: the JDBC code of NULL, where it is another."""
+"""Canal only: the JDBC code of NULL, where it differs from that of a value."""
 UNTYPED = ("varchar", 12)
-"""What a column is called of which nothing is known, where it must be called something."""
+"""The type given to a column of unknown type, where a type is required."""
 
 
 def jdbc_code(type_: MySqlType, dialect: str) -> int:
-    """The java.sql.Types code of a column, before its value is looked at.
+    """The java.sql.Types code of a column, not considering its value.
 
     >>> from headgate.core.mysql_types import parse_type
     >>> jdbc_code(parse_type("text"), "canal"), jdbc_code(parse_type("float"), "oms")
@@ -46,7 +46,7 @@ WIDTHS = {
 
 
 def plain_type(type_: MySqlType) -> str:
-    """TiCDC's default: the name, and whether it is unsigned.
+    """TiCDC's default: the type's name, with `unsigned` and `zerofill`.
 
     >>> from headgate.core.mysql_types import parse_type
     >>> plain_type(parse_type("int(10) unsigned")), plain_type(parse_type("year(4)"))

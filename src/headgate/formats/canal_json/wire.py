@@ -1,4 +1,4 @@
-"""The members of a canal-json message as they are read."""
+"""The members of a canal-json message, and how to parse them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tidb(msgspec.Struct, gc=False):
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """All members but the rows; type maps stay raw, because they repeat and are cached."""
+    """All members except the rows; type maps stay raw, because they repeat and are cached."""
 
     type: str
     database: str | None = None
@@ -70,7 +70,7 @@ class TypedRows(Envelope, gc=False):
 
 
 class RawRows(msgspec.Struct, gc=False):
-    """The rows alone, each value as its own bytes."""
+    """The rows only, each value as its unparsed bytes."""
 
     data: list[dict[str, Raw] | None] | None = None
     old: list[dict[str, Raw] | None] | None = None
@@ -85,7 +85,7 @@ sql_types_reader = reader(dict[str, Int64 | None] | None)
 
 
 def read(value: bytes, typed: bool) -> Any:
-    """Parse a message: as text rows where that fits, else as rows with bare values."""
+    """Parse a message: as text rows if possible, else as rows with bare values."""
     if not typed:
         try:
             if not value.isascii():
