@@ -15,7 +15,7 @@ FIRST_DAY = date(1970, 1, 1)
 
 
 def epoch_text(text: str) -> str:
-    """A TIMESTAMP as seconds since the epoch, with its fraction; a zero date stays one.
+    """A TIMESTAMP as seconds since the epoch, with its fraction; an invalid time as zero.
 
     >>> epoch_text("2020-11-24 16:01:02.50"), epoch_text("0000-00-00 00:00:00.000")
     ('1606233662.50', '0000-00-00 00:00:00')

@@ -48,7 +48,7 @@ RECORD_TYPES = [*ROW_OPS, "DDL", "HEARTBEAT"]
 TYPES_MEMBER = "__light_type"
 
 Text = str | int | None
-"""A member that the document calls STRING, and that is a number in some versions."""
+"""A member that is STRING in the document but a number in some versions."""
 
 
 class Meta(msgspec.Struct, gc=False):
@@ -83,7 +83,7 @@ class Message(msgspec.Struct, gc=False):
 
 
 class KnownMessage(Message, gc=False):
-    """A message of which every member of allMetaData is known."""
+    """A message whose allMetaData has only known members."""
 
     allMetaData: KnownMeta
 
@@ -102,13 +102,13 @@ class RawMeta(msgspec.Struct, gc=False):
 
 
 class SchemaType(msgspec.Struct, gc=False):
-    """What `__light_type` says of one column."""
+    """The type of one column in `__light_type`."""
 
     schemaType: str | None = None
 
 
 class Plan(msgspec.Struct):
-    """What repeats from message to message of one table."""
+    """What the messages of one table have in common."""
 
     database: str | None
     tenant: str | None
@@ -142,11 +142,11 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
         if dialect != "default":
             if before is not None:
                 light = before.pop(TYPES_MEMBER, None)
-            if after is not None and (told := after.pop(TYPES_MEMBER, None)) is not None:
-                light = told
+            if after is not None and (types := after.pop(TYPES_MEMBER, None)) is not None:
+                light = types
             if light is not None and op and light != plan.light:
                 if len(value) > CACHED_KEY_BYTES:
-                    plan = copy(plan)  # what is kept for a table stays small
+                    plan = copy(plan)  # keep what is cached per table small
                 learn(plan, light)
         event = Event(
             "row",
@@ -188,14 +188,14 @@ def read(value: bytes) -> tuple[Message, dict[str, str]]:
         return _known_message.decode(value), {}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         message = parse(_message, value)
-    told = parse(_raw_meta, value).allMetaData
-    others = {n: exact_text(v) for n, v in told.items() if n not in Meta.__struct_fields__}
+    meta = parse(_raw_meta, value).allMetaData
+    others = {n: exact_text(v) for n, v in meta.items() if n not in Meta.__struct_fields__}
     return message, {n: text for n, text in others.items() if text is not None}
 
 
-def make_plan(told: tuple[str | None, str | None, str | None, str | None]) -> Plan:
-    """Take the names of a table apart: OceanBase's `db` is `tenant.database`."""
-    db, table, key, db_type = told
+def make_plan(table_meta: tuple[str | None, str | None, str | None, str | None]) -> Plan:
+    """Split the names of a table: OceanBase's `db` is `tenant.database`."""
+    db, table, key, db_type = table_meta
     tenant, _, database = (db or "").partition(".")
     split = (db_type or "").startswith("OB_") and tenant and database and "." not in database
     return Plan(
@@ -209,18 +209,18 @@ def make_plan(told: tuple[str | None, str | None, str | None, str | None]) -> Pl
 def learn(plan: Plan, light: Any) -> None:
     """Keep a table's types, and a converter for each column that needs one, until they change."""
     try:
-        told = msgspec.convert(light, dict[str, SchemaType | None])
+        columns = msgspec.convert(light, dict[str, SchemaType | None])
     except msgspec.ValidationError:
         raise wrong_type(TYPES_MEMBER, 'an object of {"schemaType": text}') from None
-    named = {n: t.schemaType for n, t in told.items() if t is not None}
+    named = {n: t.schemaType for n, t in columns.items() if t is not None}
     plan.light = light
-    plan.types = {n: ColumnType(named.get(n)) for n in told}
+    plan.types = {n: ColumnType(named.get(n)) for n in columns}
     plan.typed = typed(plan.types)
     plan.converters = [(n, c) for n, t in named.items() if t and (c := converter(t))]
 
 
 def describe(event: Event, meta: Meta, extra: dict[str, str]) -> None:
-    """Where and when the event stands in the source, and what only a re-encode needs."""
+    """Set the event's position and times, and note what only re-encoding needs in `extra`."""
     position = {}
     if meta.checkpoint is not None:
         position["checkpoint"] = str(meta.checkpoint)
@@ -263,19 +263,19 @@ def whole(value: str | int, name: str) -> int | None:
 
 
 def wrong_type(name: str, wanted: str) -> DecodeError:
-    """The error for a member whose JSON type is not the document's."""
+    """The error for a member whose JSON type differs from the document."""
     return DecodeError(
         "wrong-type", f"{name} is not {wanted}", "check that the format and dialect are right"
     )
 
 
 def raw(value: bytes) -> Any:
-    """The images again, now each value as its own bytes."""
+    """The images again, with each value as its own bytes."""
     return parse(_raw_images, value)
 
 
 def other(event: Event, message: Message, value: bytes, extra: dict[str, str]) -> Event:
-    """Everything that is not a row: DDL and heartbeat."""
+    """Complete an event that is not a row: DDL or a heartbeat."""
     if message.recordType == "HEARTBEAT":
         event.kind = "heartbeat"
     elif message.recordType == "DDL":
@@ -287,7 +287,7 @@ def other(event: Event, message: Message, value: bytes, extra: dict[str, str]) -
 
 
 def describe_ddl(event: Event, post: dict[str, Any], value: bytes, extra: dict[str, str]) -> None:
-    """The statement, which the after image holds as if it were a column."""
+    """Take the statement from the after image, which holds it like a column."""
     statement = post.get("ddl")
     if statement is None:
         raise DecodeError("missing-member", "the DDL has no postStruct.ddl", "check the producer")

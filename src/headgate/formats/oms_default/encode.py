@@ -1,4 +1,4 @@
-"""OMS's own message: methods Default and DefaultExtendColumnType, as the document's samples are."""
+"""OMS's own message: methods Default and DefaultExtendColumnType, as in the document's samples."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ RECORD_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "sna
 DDL_TYPES = {op: word for word, op in DDL_OPS.items()}
 DDL_LIGHT_TYPE = Raw(b'{"ddl":{"schemaType":"VAR_STRING"}}')
 FOREIGN = {"dbType": "MYSQL"}
-"""What stands for `extra` where the event is of another format."""
+"""Replaces `extra` of an event from another format."""
 KNOWN = {"dbType", "record_primary_value", "ddlType", "tenant", "numbers", "booleans", TYPES_MEMBER}
-"""Members of `extra` that are no further members of allMetaData."""
+"""Members of `extra` that are not additional members of allMetaData."""
 NOTHING: dict[str, str] = {}
 
 
-# One class per order of members; what is UNSET is not written.
+# One class per order of members; UNSET members are not written.
 
 
 class RowMeta(msgspec.Struct, gc=False):
@@ -128,18 +128,18 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
 
 
 def light_planner(own: bool) -> Any:
-    """What makes `__light_type` of a type map; types of this format are written as they came."""
+    """A function from type map to `__light_type`; this format's own types are written unchanged."""
 
     def make(types: Types | None) -> Raw:
-        told = (types or {}).items()
-        named = {n: {"schemaType": type_name(t, own)} for n, t in told}
+        columns = (types or {}).items()
+        named = {n: {"schemaType": type_name(t, own)} for n, t in columns}
         return Raw(to_json(named))
 
     return make
 
 
 def row_meta(event: Event, row: Mapping[str, Any]) -> Any:
-    """allMetaData of a row; what the event does not know is null, or left out as in the samples."""
+    """allMetaData of a row; what is unknown is null, or omitted as in the samples."""
     own = event.format == FORMAT
     extra = (event.extra or NOTHING) if own else FOREIGN
     place = event.position or NOTHING
@@ -192,22 +192,22 @@ def other_meta(event: Event) -> Any:
 
 def with_others(meta: Any, extra: Mapping[str, str]) -> dict[str, Any]:
     """allMetaData with the members that the document does not name."""
-    told: dict[str, Any] = msgspec.to_builtins(meta)
-    return told | {name: text for name, text in extra.items() if name not in KNOWN}
+    members: dict[str, Any] = msgspec.to_builtins(meta)
+    return members | {name: text for name, text in extra.items() if name not in KNOWN}
 
 
 def tenant_and_database(event: Event, extra: Mapping[str, str]) -> str | None:
-    """`db`, which has the tenant's name before the database's where there is a tenant."""
+    """`db`: the database, prefixed with the tenant if there is one."""
     tenant = extra.get("tenant")
     return f"{tenant}.{event.database}" if tenant else event.database
 
 
 def ddl_struct(event: Event, dialect: str) -> dict[str, Any]:
-    """The statement as if it were a column, with its type where the dialect has types."""
+    """The statement in the form of a column, with its type if the dialect has types."""
     struct: dict[str, Any] = {"ddl": event.ddl or ""}
-    told = (event.extra or NOTHING).get(TYPES_MEMBER) if event.format == FORMAT else None
-    if told is not None and event.dialect == dialect:
-        struct[TYPES_MEMBER] = json_value(told) or told
+    types = (event.extra or NOTHING).get(TYPES_MEMBER) if event.format == FORMAT else None
+    if types is not None and event.dialect == dialect:
+        struct[TYPES_MEMBER] = json_value(types) or types
     elif dialect == EXTENDED:
         struct[TYPES_MEMBER] = DDL_LIGHT_TYPE
     return struct
@@ -219,7 +219,7 @@ ROWS |= {"event-time", "ddl", "heartbeat", *(f"position.{p}" for p in PLACES)}
 
 
 def carries(dialect: str, options: EncodeOptions) -> frozenset[str]:
-    """What a dialect has a place for."""
+    """What a dialect can represent."""
     return ROWS | {"types"} if dialect == EXTENDED else ROWS
 
 

@@ -12,7 +12,7 @@ _packed = msgspec.msgpack.Encoder(enc_hook=str).encode
 
 
 def sequence_place(event: Event) -> Place | None:
-    """A sequence number, and the change itself, should two of a row ever share a number."""
+    """The sequence number, and the change itself in case two changes of a row share a number."""
     place = commit_place(event)
     if place is None or event.kind != "row":
         return place
