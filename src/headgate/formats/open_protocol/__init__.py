@@ -1,4 +1,4 @@
-"""TiCDC Open Protocol: framed JSON keys and values, a pair per row, DDL or resolved point."""
+"""TiCDC Open Protocol: framed JSON keys and values, one pair per row, DDL or resolved event."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""TiCDC Open Protocol: framed JSON keys and values, one pair per row change, DDL or resolved point.
+"""Decode TiCDC Open Protocol: framed JSON keys and values, a pair per row, DDL or resolved event.
 
-Vendor's document: TiCDC Open Protocol. Where it differs from the wire:
+Vendor documentation: TiCDC Open Protocol. Where the actual messages differ:
 docs/formats/open-protocol.md.
 """
 
@@ -29,7 +29,7 @@ from headgate.formats.open_protocol.decode_columns import (
     Column,
     Columns,
     Plan,
-    Told,
+    Signature,
     finish,
     lay_out,
     make_plan,
@@ -70,7 +70,7 @@ class Key(msgspec.Struct, gc=False):
 
 
 class Row(msgspec.Struct, gc=False):
-    """The value of a row change: new columns, previous ones, deleted ones."""
+    """The value of a row change: new columns, previous columns, deleted columns."""
 
     u: Columns | None = None
     p: Columns | None = None
@@ -78,7 +78,7 @@ class Row(msgspec.Struct, gc=False):
 
 
 class RawPrevious(msgspec.Struct, gc=False):
-    """A row change whose `p` is read with care, because it has values without a column name."""
+    """A row change whose `p` stays unparsed, because it has values without a column name."""
 
     p: Raw
     u: Columns
@@ -86,7 +86,7 @@ class RawPrevious(msgspec.Struct, gc=False):
 
 
 class Ddl(msgspec.Struct, gc=False):
-    """The value of a DDL event; the document calls the type a string, the wire has a number."""
+    """The value of a DDL event; its type is documented as a string but sent as a number."""
 
     q: str
     t: Int64 | str
@@ -100,23 +100,23 @@ _any = reader(dict[str, Any])
 _pairs = JSONDecoder(object_pairs_hook=tuple, parse_int=Number, parse_float=Number)
 
 
-PlanOf = Callable[[Told, Columns], Plan]
+PlanOf = Callable[[Signature, Columns], Plan]
 
 
 def planner(to_utc: Convert | None) -> PlanOf:
-    """A function that gives the plan of columns, from its cache if it has it."""
-    plans: dict[Told, Plan] = {}
+    """A function from columns to their plan, with a cache."""
+    plans: dict[Signature, Plan] = {}
 
-    def plan_of(told: Told, columns: Columns) -> Plan:
-        plan = plans.get(told)
+    def plan_of(signature: Signature, columns: Columns) -> Plan:
+        plan = plans.get(signature)
         if plan is not None:
             return plan
         plan = make_plan(columns, to_utc)
         if len(plans) >= MAX_PLANS:
             plans.clear()
-        # Without flags `h` counts too, which is no part of `told`.
-        if plan.flagged and weight(told) <= CACHED_KEY_BYTES:
-            plans[told] = plan
+        # Without flags the plan also depends on `h`, which the signature does not include.
+        if plan.flagged and weight(signature) <= CACHED_KEY_BYTES:
+            plans[signature] = plan
         return plan
 
     return plan_of
@@ -131,7 +131,7 @@ def row_reader(dialect: str | None, to_utc: Convert | None) -> Callable[[Key, by
         lost, old_body = None, body
         if change.__class__ is RawPrevious:
             change, lost = recover(change)
-            old_body = b""  # recovered values have their digits already
+            old_body = b""  # recovered values already have their exact digits
         columns = change.u or change.d
         if not columns or (change.d and (change.u or change.p)):
             if body != b"{}":
@@ -139,8 +139,8 @@ def row_reader(dialect: str | None, to_utc: Convert | None) -> Callable[[Key, by
             nothing = bare("marker", key, dialect or key_dialect(key, event_key))
             nothing.op = "empty"  # tiflow#2612: inserted and deleted in one transaction
             return nothing
-        told, image = lay_out(columns)
-        plan = plan_of(told, columns)
+        signature, image = lay_out(columns)
+        plan = plan_of(signature, columns)
         ts = key.ts
         event = Event(
             "row",
@@ -149,7 +149,7 @@ def row_reader(dialect: str | None, to_utc: Convert | None) -> Callable[[Key, by
             key.tbl or None,
             key=plan.key,
             types=plan.types,
-            commit_ts=ts or None,  # no TSO is 0
+            commit_ts=ts or None,  # 0 is not a valid TSO
             event_time=(ts >> 18) * 1000 if ts else None,
             format="open-protocol",
             dialect=dialect,
@@ -163,7 +163,7 @@ def row_reader(dialect: str | None, to_utc: Convert | None) -> Callable[[Key, by
         else:
             event.after = image
             if change.p is not None:
-                previous(event, change.p, (told, plan), plan_of, old_body)
+                previous(event, change.p, (signature, plan), plan_of, old_body)
             elif lost is not None:
                 event.op = "update"
                 event.extra = {**(event.extra or {}), "unnamedOld": lost}
@@ -176,14 +176,14 @@ def row_reader(dialect: str | None, to_utc: Convert | None) -> Callable[[Key, by
 
 
 def previous(
-    event: Event, columns: Columns, now: tuple[Told, Plan], plan_of: PlanOf, body: bytes
+    event: Event, columns: Columns, now: tuple[Signature, Plan], plan_of: PlanOf, body: bytes
 ) -> None:
-    """Make an update of an event: the row before, completed by the columns that did not change."""
-    told, plan = now
+    """Turn an event into an update: add the old row, completed with the unchanged columns."""
+    signature, plan = now
     image = event.after or {}
-    old_told, old = lay_out(columns)
-    same = old_told == told
-    old_plan = plan if same else plan_of(old_told, columns)
+    old_signature, old = lay_out(columns)
+    same = old_signature == signature
+    old_plan = plan if same else plan_of(old_signature, columns)
     if old_plan.busy:
         finish(event, old, old_plan, body, "p")
     event.op, event.before = "update", old if same else {**image, **old}
@@ -192,7 +192,7 @@ def previous(
 
 
 def make_decoder(dialect: str | None, options: Options) -> Decode:
-    """A decoder of one dialect, or of any where `dialect` is None."""
+    """A decoder of one dialect, or of all of them if `dialect` is None."""
     row = row_reader(dialect, values.utc(options.timezone))
     decompress = decompressor(options.compression, options.max_message_bytes)
     most_bytes = options.max_message_bytes
@@ -242,7 +242,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
 
 
 def read_row(body: bytes) -> Any:
-    """Parse a row; a `p` that breaks the shape may be one with values that have no column name."""
+    """Parse a row; a malformed `p` may be one whose values have no column name."""
     try:
         return parse(_row, body)
     except DecodeError as error:
@@ -260,9 +260,9 @@ def read_row(body: bytes) -> Any:
 
 
 def recover(change: RawPrevious) -> tuple[Row, str | None]:
-    """Give the nameless values of `p` their columns; where that is a guess, the text of `p`.
+    """Assign the nameless values of `p` to their columns; if ambiguous, return the text of `p`.
 
-    A column that went to NULL lost its name, so the one NULL column of the same type is it.
+    A column that became NULL lost its name, so it is the only NULL column of the same type.
     """
     text = bytes(change.p).decode()
     try:
@@ -274,15 +274,15 @@ def recover(change: RawPrevious) -> tuple[Row, str | None]:
         if new.v is None and name not in named:
             nulls.setdefault((new.t, new.f), []).append(name)
     for column in nameless:
-        found = nulls.pop((column.t, column.f), [])
-        if len(found) != 1:
+        candidates = nulls.pop((column.t, column.f), [])
+        if len(candidates) != 1:
             return Row(change.u), text
-        named[found[0]] = column
+        named[candidates[0]] = column
     return Row(change.u, named), None
 
 
 def split_previous(previous: tuple[tuple[str, Any], ...]) -> tuple[Columns, list[Column]]:
-    """Take `p` apart: columns with a name, and runs of t, h, f, v without one."""
+    """Split `p` into columns with a name and groups of t, h, f, v without one."""
     named: Columns = {}
     groups: list[dict[str, Any]] = []
     for name, value in previous:
@@ -295,16 +295,16 @@ def split_previous(previous: tuple[tuple[str, Any], ...]) -> tuple[Columns, list
     return named, [column_of(group) for group in groups]
 
 
-def column_of(told: dict[str, Any]) -> Column:
-    """One column from members whose numbers are text."""
+def column_of(members: dict[str, Any]) -> Column:
+    """A column from its members, whose numbers are text."""
     try:
-        return msgspec.convert(told, Column, strict=False)
+        return msgspec.convert(members, Column, strict=False)
     except msgspec.ValidationError as error:
         raise describe(error, b"") from None
 
 
 def wrong_members(change: Row) -> DecodeError:
-    """The error for a row that is neither an insert, nor an update, nor a delete."""
+    """The error for a row that is not an insert, update or delete."""
     if change.d:
         return DecodeError(
             "invalid-value",
@@ -317,7 +317,7 @@ def wrong_members(change: Row) -> DecodeError:
 
 
 def key_dialect(key: Key, event_key: bytes) -> str | None:
-    """Whose row this is, where something in its key tells for certain."""
+    """The dialect of a row, if its key identifies it for certain."""
     if key.rid is not None:
         return "classic"
     if key.ptn is not None:
@@ -327,7 +327,7 @@ def key_dialect(key: Key, event_key: bytes) -> str | None:
 
 
 def extra_of(key: Key, plan: Plan | None) -> dict[str, str]:
-    """What has no column of its own but is needed to write the same message again."""
+    """Members without a field in the event that are needed to write the same message again."""
     extra = dict(plan.extra) if plan and plan.extra else {}
     if key.rid is not None:
         extra["rid"] = str(key.rid)
@@ -341,7 +341,7 @@ def extra_of(key: Key, plan: Plan | None) -> dict[str, str]:
 
 
 def bare(kind: str, key: Key, dialect: str | None) -> Event:
-    """An event with what the key alone says."""
+    """An event with only the data of its key."""
     return Event(
         kind,
         database=key.scm or None,
@@ -355,13 +355,13 @@ def bare(kind: str, key: Key, dialect: str | None) -> Event:
 
 
 def ddl(key: Key, body: bytes, dialect: str | None) -> Event:
-    """A DDL statement, with TiDB's number for what it does."""
-    told = parse(_ddl, body)
-    code = str(told.t)
+    """A DDL event, with TiDB's action number in `extra`."""
+    message = parse(_ddl, body)
+    code = str(message.t)
     if not re.fullmatch(r"-?[0-9]{1,19}", code):
         raise DecodeError("wrong-type", "the DDL type t is not a number", "check the producer")
     event = bare("ddl", key, dialect)
-    event.op, event.ddl = DDL_OPS.get(int(code), "query"), told.q
+    event.op, event.ddl = DDL_OPS.get(int(code), "query"), message.q
     event.extra = {**(event.extra or {}), "ddlType": code}
     if dialect is None:
         event.dialect = ddl_dialect(key)
@@ -369,23 +369,23 @@ def ddl(key: Key, body: bytes, dialect: str | None) -> Event:
 
 
 def ddl_dialect(key: Key) -> str | None:
-    """A name that is not there is left out by one TiCDC and written empty by the other."""
+    """The dialect of a DDL event: classic omits a missing name, the new TiCDC writes it empty."""
     if key.scm is None or key.tbl is None:
         return "classic"
     return None if key.scm and key.tbl else "new"
 
 
 def recognises(message: Sniffed) -> bool:
-    """A key that starts with protocol version 1.
+    """Whether the key starts with protocol version 1.
 
-    TiCDC's Maxwell messages have the version alone as their key, and JSON as their value.
+    The key of TiCDC's Maxwell messages is only the version, and their value is JSON.
     """
     key = message.key
     return key is not None and key[:8] == VERSION and (len(key) > 8 or not message.members)
 
 
 def first_object(key: bytes | None, value: bytes) -> bytes | None:
-    """The object of a value whose key is the version alone, by which other formats are detected."""
+    """The first object of a value whose key is only the version, for detecting other formats."""
     if not recognises(Sniffed(key, {})):
         return None
     return objects(value)[0] if key == VERSION and value else b""

@@ -88,11 +88,12 @@ class Column(msgspec.Struct, gc=False):
 
 
 Columns = dict[str, Column]
-Told = tuple[tuple[str, int, "int | None"], ...]
+Signature = tuple[tuple[str, int, "int | None"], ...]
+"""Name, type code and flags of the columns of an image."""
 
 
 class Plan(msgspec.Struct):
-    """What the names, codes and flags of an image mean; made once for each distinct set of them."""
+    """How to read the columns of an image; made once per signature."""
 
     key: tuple[str, ...] | None
     types: Types
@@ -108,9 +109,9 @@ class Plan(msgspec.Struct):
 _raw_columns = reader(dict[str, dict[str, Raw]])
 
 
-def lay_out(columns: Columns) -> tuple[Told, Image]:
-    """What an image says of its columns, and their values as text; one walk, because it is hot."""
-    told = []
+def lay_out(columns: Columns) -> tuple[Signature, Image]:
+    """The signature of an image, and its values as text, in one pass because this is a hot path."""
+    signature = []
     image: Image = {}
     for name, column in columns.items():
         value = column.v
@@ -120,19 +121,19 @@ def lay_out(columns: Columns) -> tuple[Told, Image]:
         elif kind is not str and value is not None and kind is not Number:
             value = boolean(value)
         image[name] = value
-        told.append((name, column.t, column.f))
-    return tuple(told), image
+        signature.append((name, column.t, column.f))
+    return tuple(signature), image
 
 
 def boolean(value: Any) -> str:
-    """The text of true or false; no column holds an object or array."""
+    """The text of true or false; raises DecodeError for an object or array."""
     if value.__class__ is not bool:
         raise DecodeError("wrong-type", "a column holds an object or array", "check the producer")
     return "1" if value else "0"
 
 
 def make_plan(columns: Columns, to_utc: Convert | None) -> Plan:
-    """What the columns of one image say of keys and types, and who converts which."""
+    """Derive key, types and converters from the columns of one image."""
     check_ranges(columns)
     flags = {name: c.f or 0 for name, c in columns.items()}
     flagged = all(c.f is not None for c in columns.values())
@@ -153,7 +154,7 @@ def make_plan(columns: Columns, to_utc: Convert | None) -> Plan:
     elif list(columns) != sorted(columns):
         dialect = "new"
     types = {n: ColumnType(mysql_type(c.t, flags[n]), None, c.f) for n, c in columns.items()}
-    converters = [(n, found) for n, c in columns.items() if (found := converter(c, to_utc))]
+    converters = [(n, convert) for n, c in columns.items() if (convert := converter(c, to_utc))]
     floats = [n for n, c in columns.items() if c.t in FLOATS]
     lobs = [n for n, c in columns.items() if c.t in LOBS and c.f is None]
     busy = bool(converters or floats or lobs)
@@ -161,7 +162,7 @@ def make_plan(columns: Columns, to_utc: Convert | None) -> Plan:
 
 
 def check_ranges(columns: Columns) -> None:
-    """Refuse codes that are no byte and flags that no 32-bit column holds."""
+    """Reject type codes that do not fit a byte and flags that do not fit 31 bits."""
     for column in columns.values():
         if not 0 <= column.t <= 255 or not 0 <= (column.f or 0) < 2**31:
             raise DecodeError(
@@ -172,7 +173,7 @@ def check_ranges(columns: Columns) -> None:
 
 
 def mysql_type(code: int, flags: int) -> str | None:
-    """The MySQL type of a type code, or None for a code that has none.
+    """The MySQL type of a type code, or None for an unknown code.
 
     >>> mysql_type(3, 129), mysql_type(252, 65), mysql_type(13, 193)
     ('int unsigned', 'blob', 'year')
@@ -185,7 +186,7 @@ def mysql_type(code: int, flags: int) -> str | None:
 
 
 def converter(column: Column, to_utc: Convert | None) -> Convert | None:
-    """The function that makes canonical text of this column, where its text is not that already."""
+    """The function that converts a column to canonical text, or None if it is canonical already."""
     if column.t == TIMESTAMP:
         return to_utc
     if column.t == YEAR:
@@ -200,7 +201,7 @@ def converter(column: Column, to_utc: Convert | None) -> Convert | None:
 
 
 def finish(event: Event, image: Image, plan: Plan, body: bytes, member: str) -> None:
-    """Make canonical text of the columns whose text is not that already, in place."""
+    """Convert the columns that are not canonical text yet, in place."""
     values.convert(image, plan.converters)
     if plan.floats and _NEGATIVE_ZERO.search(body):
         keep_negative_zero(image, plan.floats, body, member)
@@ -209,7 +210,7 @@ def finish(event: Event, image: Image, plan: Plan, body: bytes, member: str) -> 
 
 
 def keep_negative_zero(image: Image, floats: list[str], body: bytes, member: str) -> None:
-    """Read float columns again from their own bytes: a parsed integer zero has no sign."""
+    """Read float columns again from the raw bytes: a parsed integer zero has no sign."""
     zeros = [name for name in floats if image[name] == "0"]
     if zeros:
         exact = parse(_raw_columns, bytes(parse(members, body)[member]))
@@ -218,7 +219,7 @@ def keep_negative_zero(image: Image, floats: list[str], body: bytes, member: str
 
 
 def decode_lobs(event: Event, image: Image, names: list[str]) -> None:
-    """Without flags, a value is TEXT if it is UTF-8; the others stay base64 and are listed."""
+    """Without flags, a value is TEXT if it is UTF-8; others stay base64, listed in `extra`."""
     kept = []
     for name in names:
         value = image[name]
@@ -241,7 +242,7 @@ def checked_base64(value: str) -> str:
 
 
 def base64_text(value: str) -> str:
-    """A TEXT: the characters behind the base64.
+    """A TEXT: decoded from base64.
 
     >>> base64_text("5rWL6K+VdGV4dA==")
     '测试text'
@@ -257,12 +258,12 @@ def base64_text(value: str) -> str:
 
 
 def quoted_bytes(value: str) -> str:
-    """A BINARY or VARBINARY: base64 of the bytes behind Go's escapes."""
+    """A BINARY or VARBINARY: base64 of the bytes that Go escaped."""
     return b64encode(go_unquote(value)).decode()
 
 
 def go_unquote(text: str) -> bytes:
-    r"""The bytes that Go's `strconv.Quote` wrote as this text, outer quotes left out.
+    r"""The bytes that Go's `strconv.Quote` wrote as this text, without the outer quotes.
 
     >>> go_unquote(r"\x89PNG\r\n\x1a\n")
     b'\x89PNG\r\n\x1a\n'

@@ -1,4 +1,4 @@
-"""TiCDC Open Protocol as TiCDC writes it: of the tiflow repository (classic), or the new one."""
+"""Encode TiCDC Open Protocol as the classic TiCDC (tiflow) or the new architecture writes it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from headgate.formats._ticdc.keys import changes_key, split_update
 from headgate.formats._ticdc.partitioning import CLASSIC, NEW
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.encoding import long_escapes
-from headgate.formats.open_protocol.encode_columns import asked_of, members, planner
+from headgate.formats.open_protocol.encode_columns import layout_key_of, members, planner
 from headgate.formats.open_protocol.frames import VERSION
 
 ROW, DDL, RESOLVED = 1, 2, 3
 RECORD_OVERHEAD = 36
-"""What Kafka adds to a message, as TiCDC counts it."""
+"""Kafka's overhead per message in bytes, as TiCDC counts it."""
 MAX_TIME = 2**45 * 1_000
-"""Microseconds; what a TSO has room for."""
+"""The first time that does not fit a TSO, in microseconds."""
 CUT_DOWN = frozenset({"onlyHandleKey", "claimCheckLocation"})
 _MISSING = object()
 _HTML = [(c, f"\\u{ord(c):04x}") for c in "<>&\u2028\u2029"]
@@ -36,7 +36,7 @@ _HTML = [(c, f"\\u{ord(c):04x}") for c in "<>&\u2028\u2029"]
 
 @dataclass(frozen=True)
 class Options(EncodeOptions):
-    """Options of open-protocol when it is written, by TiCDC's names."""
+    """Options for writing open-protocol, named as in TiCDC."""
 
     max_batch_size: int = option(16, "most rows in one message")
     max_message_bytes: int = option(
@@ -119,8 +119,8 @@ def row_writer(dialect: str, options: Options) -> Callable[[Event, list[str]], s
             lost.append("before-unknown")
             return "{}"
         plans = layouts(event.types)
-        asked = asked_of(event, image)
-        layout = plans[asked]
+        key = layout_key_of(event, image)
+        layout = plans[key]
         if layout.lost:
             lost += layout.lost
         if op == "delete":
@@ -140,8 +140,8 @@ def row_writer(dialect: str, options: Options) -> Callable[[Event, list[str]], s
                 then = "{}" if only_updated else now
         else:
             slots = layout.columns
-            if asked[3] != tuple(before):
-                slots = plans[asked_of(event, before)].columns
+            if key[3] != tuple(before):
+                slots = plans[layout_key_of(event, before)].columns
             if only_updated:
                 slots = [s for s in slots if before[s[0]] != image.get(s[0], _MISSING)]
             then = members(before, slots, lost)
@@ -154,7 +154,7 @@ def row_writer(dialect: str, options: Options) -> Callable[[Event, list[str]], s
 
 
 def commit_ts(event: Event, lost: list[str]) -> int:
-    """The commit TSO; where there is none, one that holds the time of the change, or 0."""
+    """The commit TSO; if unknown, one made from the time of the change, or 0."""
     ts, time = event.commit_ts, event.event_time
     if ts is not None:
         if time is not None and time // 1_000 != ts >> 18:
@@ -171,7 +171,7 @@ def commit_ts(event: Event, lost: list[str]) -> int:
 
 
 def classic_names(names: tuple[str | None, str | None]) -> str:
-    """Classic leaves out a name that is not there.
+    """The classic TiCDC omits a missing name.
 
     >>> classic_names(("shop", None))
     ',"scm":"shop"'
@@ -183,7 +183,7 @@ def classic_names(names: tuple[str | None, str | None]) -> str:
 
 
 def new_names(names: tuple[str | None, str | None]) -> str:
-    """The new TiCDC writes an empty one.
+    """The new TiCDC writes a missing name as an empty string.
 
     >>> new_names(("shop", None))
     ',"scm":"shop","tbl":""'
@@ -193,8 +193,8 @@ def new_names(names: tuple[str | None, str | None]) -> str:
 
 
 def classic_tail(event: Event, lost: list[str]) -> str:
-    """What follows the names in the key of a row; classic: rid, ptn, t, ohk, ccl."""
-    numbers, cut_down, location = told_of(event, lost)
+    """The members after the names in the key of a row; classic: rid, ptn, t, ohk, ccl."""
+    numbers, cut_down, location = key_members(event, lost)
     return (
         "".join(f',"{name}":{number}' for name, number in numbers.items())
         + ',"t":1'
@@ -204,8 +204,8 @@ def classic_tail(event: Event, lost: list[str]) -> str:
 
 
 def new_tail(event: Event, lost: list[str]) -> str:
-    """What follows the names in the key of a row; new: t, ohk, ccl, ptn."""
-    numbers, cut_down, location = told_of(event, lost)
+    """The members after the names in the key of a row; new: t, ohk, ccl, ptn."""
+    numbers, cut_down, location = key_members(event, lost)
     if "rid" in numbers and event.dialect is None:
         lost.append("extra")
     members = ',"t":1' + (',"ohk":true' if cut_down else "")
@@ -214,11 +214,11 @@ def new_tail(event: Event, lost: list[str]) -> str:
     return members + (f',"ptn":{numbers["ptn"]}' if "ptn" in numbers else "")
 
 
-def told_of(event: Event, lost: list[str]) -> tuple[dict[str, str], bool, str]:
-    """What `extra` tells of a row: rid and ptn, whether it is cut down, where the whole row is."""
+def key_members(event: Event, lost: list[str]) -> tuple[dict[str, str], bool, str]:
+    """From `extra`: rid and ptn, whether the row is cut down, and where the whole row is."""
     extra = event.extra or {}
     if event.format != "open-protocol":
-        # A claim check's file is of its own format: the location is of no use in another.
+        # A claim check's file is in the original format: its location is useless in another.
         cut_down = not CUT_DOWN.isdisjoint(extra)
         if not cut_down and not extra_members().partial.isdisjoint(extra):
             lost.append("incomplete")
@@ -230,7 +230,7 @@ def told_of(event: Event, lost: list[str]) -> tuple[dict[str, str], bool, str]:
 
 
 def is_int64(text: str | None) -> bool:
-    """Whether a text is a whole number of 64 bits, as JSON writes it.
+    """Whether a text is a 64-bit integer as JSON writes it.
 
     >>> is_int64("-7"), is_int64("07"), is_int64(None)
     (True, False, False)
@@ -242,7 +242,7 @@ def is_int64(text: str | None) -> bool:
 
 
 def unnamed_old(event: Event) -> str | None:
-    """The `p` of the new TiCDC that lost its columns' names, as it came."""
+    """A `p` of the new TiCDC without column names, exactly as it was received."""
     text = (event.extra or {}).get("unnamedOld") if event.format == "open-protocol" else None
     try:
         if text is not None and msgspec.json.decode(text).__class__ is dict:
@@ -253,10 +253,10 @@ def unnamed_old(event: Event) -> str | None:
 
 
 def ddl_body(event: Event) -> str:
-    """A DDL statement and TiDB's number for what it does."""
-    told = (event.extra or {}).get("ddlType") if event.format == "open-protocol" else None
+    """A DDL statement and TiDB's action number."""
+    ddl_type = (event.extra or {}).get("ddlType") if event.format == "open-protocol" else None
     statement = event.ddl or ""
-    code = told if is_int64(told) else ddl_code(statement, event.op)
+    code = ddl_type if is_int64(ddl_type) else ddl_code(statement, event.op)
     return f'{{"q":{quote(statement)},"t":{code}}}'
 
 
@@ -294,7 +294,7 @@ def compressor(name: str) -> Callable[[bytes], bytes]:
 
 
 class Batches:
-    """Joins rows into messages by TiCDC's count of rows and bytes."""
+    """Joins rows into messages, within TiCDC's limits of rows and bytes."""
 
     def __init__(self, options: Options) -> None:
         self.most_rows, self.most_bytes = options.max_batch_size, options.max_message_bytes
@@ -304,19 +304,19 @@ class Batches:
         return len(record.key or b"") - len(VERSION) + len(record.value or b"")
 
     def fits(self, records: int, size: int) -> bool:
-        """Whether so many rows of so many bytes can be one message."""
+        """Whether this many rows, of this many bytes in total, fit into one message."""
         return (
             records <= self.most_rows and len(VERSION) + RECORD_OVERHEAD + size <= self.most_bytes
         )
 
-    def join(self, held: list[Record]) -> Record:
-        """The version once, then all keys; all values."""
-        if len(held) == 1:
-            return held[0]
+    def join(self, records: list[Record]) -> Record:
+        """One message: the version and all keys as its key, all values as its value."""
+        if len(records) == 1:
+            return records[0]
         return msgspec.structs.replace(
-            held[0],
-            key=VERSION + b"".join([(r.key or b"")[8:] for r in held]),
-            value=b"".join([r.value or b"" for r in held]),
+            records[0],
+            key=VERSION + b"".join([(r.key or b"")[8:] for r in records]),
+            value=b"".join([r.value or b"" for r in records]),
         )
 
 
@@ -325,7 +325,7 @@ CARRIED |= {"commit-ts", "event-time", "event-time-millis", "incomplete", NUMBER
 
 
 def carries(dialect: str, options: Any) -> frozenset[str]:
-    """What the protocol has a place for; without old values, updates look like inserts."""
+    """What the protocol can represent; without old values, updates look like inserts."""
     return CARRIED | {"insert", "before"} if options.output_old_value else CARRIED
 
 

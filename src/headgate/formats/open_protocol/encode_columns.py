@@ -1,4 +1,4 @@
-"""TiCDC Open Protocol's columns: which type code, flags and writer each of a table's has."""
+"""TiCDC Open Protocol's columns: the type code, flags and writer of each column of a table."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ ALWAYS_UNSIGNED = {"bit", "year"}
 SIGNED = {"integer", "decimal", "float", "double"}
 
 Slot = tuple[str, str, str, ToJson]
-"""A column: its name, what is written for NULL, what is written before a value, and its writer."""
-Asked = tuple[bool, bool, "tuple[str, ...] | None", tuple[str, ...], tuple["str | None", ...]]
-"""What a layout depends on beside the types: own, numbered, key, names, hints."""
+"""A column: its name, the text for NULL, the text before a value, and the writer of values."""
+LayoutKey = tuple[bool, bool, "tuple[str, ...] | None", tuple[str, ...], tuple["str | None", ...]]
+"""What a layout depends on besides the types: own, numbered, key, names, hints."""
 
 HINTS = ("numbers", "booleans", "nested")
 OWN_HINTS = ("h", "base64", "t")
@@ -51,25 +51,25 @@ _codes = Decoder(dict[str, Annotated[int, Meta(ge=0, le=255)]])
 
 
 class Layout(NamedTuple):
-    """How the images of a table are written, and what is lost of each row."""
+    """How the images of a table are written, and the losses of each row."""
 
     columns: list[Slot]
     handle: list[Slot]
     lost: list[str]
 
 
-def planner(dialect: str, zone: str) -> PerTypeMap[BoundedCache[Asked, Layout]]:
-    """Layouts by type map, then by what else tells of the columns."""
+def planner(dialect: str, zone: str) -> PerTypeMap[BoundedCache[LayoutKey, Layout]]:
+    """Layouts by type map, then by layout key."""
     to_local = local(zone)
 
-    def make(types: Types | None) -> BoundedCache[Asked, Layout]:
-        return BoundedCache(lambda asked: lay_out(types or {}, asked, dialect, to_local))
+    def make(types: Types | None) -> BoundedCache[LayoutKey, Layout]:
+        return BoundedCache(lambda key: lay_out(types or {}, key, dialect, to_local))
 
     return PerTypeMap(make)
 
 
-def asked_of(event: Event, image: Image) -> Asked:
-    """What an event tells of an image's columns."""
+def layout_key_of(event: Event, image: Image) -> LayoutKey:
+    """The layout key of one image of an event."""
     own, extra = event.format == "open-protocol", event.extra
     hints: tuple[str | None, ...] = NO_HINTS
     if extra and not ALL_HINTS.isdisjoint(extra):
@@ -90,7 +90,7 @@ def members(image: Image, slots: list[Slot], lost: list[str]) -> str:
 
 
 def member(text: str | None, slot: Slot, lost: list[str]) -> str:
-    """One column, as text where its value does not fit."""
+    """One column, as text if its value does not fit the type."""
     _, null, head, to_json = slot
     if text is None:
         return null
@@ -101,8 +101,8 @@ def member(text: str | None, slot: Slot, lost: list[str]) -> str:
         return head + quote(str(lossy.value))
 
 
-class Told(NamedTuple):
-    """What `extra` tells of columns."""
+class Hints(NamedTuple):
+    """The hints about columns in `extra`."""
 
     numbers: frozenset[str]
     booleans: frozenset[str]
@@ -112,42 +112,42 @@ class Told(NamedTuple):
     codes: Mapping[str, int]
 
 
-def told_by(hints: tuple[str | None, ...]) -> Told:
-    """Read the hints of `extra`."""
-    *names, codes = hints
+def parse_hints(texts: tuple[str | None, ...]) -> Hints:
+    """Parse the hints of `extra`."""
+    *names, codes = texts
     numbers, booleans, nested, handles, base64 = (frozenset(name_list(text)) for text in names)
-    return Told(numbers, booleans, nested, handles, base64, code_map(codes))
+    return Hints(numbers, booleans, nested, handles, base64, code_map(codes))
 
 
 def code_map(text: str | None) -> dict[str, int]:
-    """Type codes by column, from their JSON; none where the text is no such JSON."""
+    """Type codes by column, from their JSON; empty if the text is not valid."""
     try:
         return _codes.decode(text) if text else {}
     except MsgspecError:
         return {}
 
 
-def lay_out(types: Types, asked: Asked, dialect: str, to_local: ToJson | None) -> Layout:
-    """Decide type code, flags and writer of each column, once for all rows that look alike."""
-    own, numbered, key, names, hints = asked
-    told = told_by(hints)
+def lay_out(types: Types, layout_key: LayoutKey, dialect: str, to_local: ToJson | None) -> Layout:
+    """Choose type code, flags and writer of each column, once for all rows with the same key."""
+    own, numbered, key, names, hint_texts = layout_key
+    hints = parse_hints(hint_texts)
     unflagged = own and dialect == "classic"  # the first releases wrote no flags
     columns, handle, guessed, derived = [], [], False, False
     for name in ordered(names, types, dialect):
         column = types.get(name, ColumnType())
         type_ = parse_type(column.mysql)
-        code = told.codes.get(name, CODE_OF.get(type_.base))
+        code = hints.codes.get(name, CODE_OF.get(type_.base))
         in_key = key_flags(name, key)
         if code is None:
-            slot, is_handle = guess(name, in_key, told), bool(in_key & HANDLE)
+            slot, is_handle = guess(name, in_key, hints), bool(in_key & HANDLE)
             guessed = derived = True
         else:
             flags = column.flags
             if flags is None and not unflagged:
                 derived = True
-                flags = in_key | type_flags(type_, name in told.base64)
-            is_handle = bool(flags & HANDLE) if flags is not None else name in told.handles
-            binary = name in told.base64 if flags is None else bool(flags & BINARY)
+                flags = in_key | type_flags(type_, name in hints.base64)
+            is_handle = bool(flags & HANDLE) if flags is not None else name in hints.handles
+            binary = name in hints.base64 if flags is None else bool(flags & BINARY)
             head = f"{quote(name)}:{opening(code, flags, is_handle)}"
             to_json = writer(type_, code, binary, numbered, to_local)
             slot = (name, head + "null", head, to_json)
@@ -163,13 +163,13 @@ def lay_out(types: Types, asked: Asked, dialect: str, to_local: ToJson | None) -
 
 
 def ordered(names: tuple[str, ...], types: Types, dialect: str) -> Iterable[str]:
-    """Classic: sorted as bytes are. New: the table's order, where flags say that it is known."""
+    """Classic: sorted by bytes. New: the order of the table, which is known if there are flags."""
     if dialect == "classic":
         return sorted(names)
-    if all(told.flags is None for told in types.values()):
+    if all(column.flags is None for column in types.values()):
         return names
-    there = set(names)
-    return [*(n for n in types if n in there), *(n for n in names if n not in types)]
+    present = set(names)
+    return [*(n for n in types if n in present), *(n for n in names if n not in types)]
 
 
 def opening(code: int, flags: int | None, handle: bool) -> str:
@@ -184,7 +184,7 @@ def opening(code: int, flags: int | None, handle: bool) -> str:
 
 
 def key_flags(name: str, key: tuple[str, ...] | None) -> int:
-    """The flags that follow from the primary key; other columns may be NULL for all that is known.
+    """The flags implied by the primary key; any other column is assumed to be nullable.
 
     >>> key_flags("id", ("id",)), key_flags("a", ("a", "b")), key_flags("n", ("id",))
     (10, 42, 64)
@@ -195,7 +195,7 @@ def key_flags(name: str, key: tuple[str, ...] | None) -> int:
 
 
 def type_flags(type_: MySqlType, binary: bool = False) -> int:
-    """The flags that follow from the type.
+    """The flags implied by the type.
 
     >>> type_flags(parse_type("int unsigned")), type_flags(parse_type("text"))
     (129, 0)
@@ -204,8 +204,8 @@ def type_flags(type_: MySqlType, binary: bool = False) -> int:
     return BINARY * (binary or type_.family not in NOT_BINARY) | UNSIGNED * unsigned
 
 
-def guess(name: str, in_key: int, told: Told) -> Slot:
-    """A column without a type: VARCHAR, or what a value that came bare looks like."""
+def guess(name: str, in_key: int, hints: Hints) -> Slot:
+    """A column without a type: VARCHAR, or derived from the look of a value that came bare."""
     head, handle = quote(name) + ":", bool(in_key & HANDLE)
 
     def column(code: int, flags: int, value: str) -> str:
@@ -235,11 +235,11 @@ def guess(name: str, in_key: int, told: Told) -> Slot:
         return column(DECIMAL, BINARY, quote(text))
 
     to_json = as_text
-    for names, found in (
-        (told.numbers, as_number),
-        (told.booleans, as_boolean),
-        (told.nested, as_json),
+    for names, hinted in (
+        (hints.numbers, as_number),
+        (hints.booleans, as_boolean),
+        (hints.nested, as_json),
     ):
         if name in names:
-            to_json = found
+            to_json = hinted
     return name, head + column(VARCHAR, 0, "null"), head, to_json

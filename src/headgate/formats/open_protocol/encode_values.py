@@ -1,4 +1,4 @@
-"""TiCDC Open Protocol's values: canonical text to JSON, binary with the escapes of Go."""
+"""TiCDC Open Protocol's values: canonical text to JSON, binary values with Go's escapes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from headgate.formats.open_protocol.decode_columns import (
 WHOLE = {1, 2, 3, 8, 9, 16}
 
 ToJson = Callable[[str], str]
-"""From canonical text to the JSON that stands for it; raises Lossy where it cannot."""
+"""From canonical text to JSON; raises Lossy if the value cannot be represented."""
 
 
 def writer(
     type_: MySqlType, code: int, binary: bool, numbered: bool, to_local: ToJson | None
 ) -> ToJson:
-    """How a column's canonical text is written."""
+    """The function that writes a column's canonical text."""
     if code in WHOLE:
         return digits
     if code in FLOATS:
@@ -47,7 +47,7 @@ def writer(
 
 
 def digits(text: str) -> str:
-    """A whole number, bare.
+    """An integer, without quotes.
 
     >>> digits("18446744073709551615")
     '18446744073709551615'
@@ -60,7 +60,7 @@ def digits(text: str) -> str:
 
 
 def bare_number(text: str) -> str:
-    """A number, digit for digit; TiCDC writes a negative zero as -0, and so does this.
+    """A number, digit for digit; negative zero is -0, as in TiCDC.
 
     >>> bare_number("1.10"), bare_number("-0")
     ('1.10', '-0')
@@ -80,7 +80,7 @@ def year(text: str) -> str:
 
 
 def checked_base64(text: str) -> str:
-    """A BLOB, which is base64 already; other text as the bytes that it is."""
+    """A BLOB, which is base64 already; raises Lossy with encoded text if it is not."""
     try:
         raw_bytes(text)
     except Lossy:
@@ -89,7 +89,7 @@ def checked_base64(text: str) -> str:
 
 
 def text_base64(text: str) -> str:
-    """A TEXT, which is base64 of its bytes.
+    """A TEXT as base64 of its bytes.
 
     >>> text_base64("测试text")
     '"5rWL6K+VdGV4dA=="'
@@ -98,7 +98,7 @@ def text_base64(text: str) -> str:
 
 
 def quoted_bytes(text: str) -> str:
-    """A BINARY or VARBINARY with Go's escapes; text that is not base64 as the bytes that it is."""
+    """A BINARY or VARBINARY with Go's escapes; raises Lossy with escaped text if not base64."""
     try:
         return quote(go_quote(raw_bytes(text)))
     except Lossy:
@@ -106,7 +106,7 @@ def quoted_bytes(text: str) -> str:
 
 
 class GoEscapes(dict[int, str]):
-    """What Go's `strconv.Quote` writes for a character; bytes that are not UTF-8 are surrogates."""
+    """Go's `strconv.Quote` per character; bytes that are not UTF-8 come as surrogates."""
 
     def __missing__(self, character: int) -> str:
         if chr(character).isprintable():
@@ -122,7 +122,7 @@ _go_escapes = GoEscapes(
 
 
 def go_quote(data: bytes) -> str:
-    r"""Bytes as Go's `strconv.Quote` writes them, outer quotes left out.
+    r"""Bytes as Go's `strconv.Quote` writes them, without the outer quotes.
 
     >>> print(go_quote(b"\x89PNG\r\n\x1a\n"))
     \x89PNG\r\n\x1a\n

@@ -1,4 +1,4 @@
-"""TiCDC Open Protocol's frames: a version, then lengths and bodies, in the key and in the value."""
+"""TiCDC Open Protocol's frames: lengths and bodies in key and value; the key has a version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _length = Struct(">Q").unpack_from
 
 
 def frames(data: bytes, start: int = 0) -> Iterator[bytes]:
-    """The bodies of a run of length-prefixed frames; each length is checked before it is used.
+    """The bodies of a sequence of length-prefixed frames; lengths are checked before use.
 
     >>> list(frames(bytes(7) + b"\\x02{}" + bytes(8)))
     [b'{}', b'']
@@ -33,14 +33,14 @@ def frames(data: bytes, start: int = 0) -> Iterator[bytes]:
 
 
 def malformed(what: str) -> DecodeError:
-    """The error for bytes that are not frames."""
+    """The error for bytes that are not valid frames."""
     return DecodeError(
         "malformed-frame", what, "check that key and value are the whole, unchanged Kafka record"
     )
 
 
 def check_version(key: bytes | None) -> None:
-    """Refuse a key that does not start with protocol version 1."""
+    """Reject a key that does not start with protocol version 1."""
     if key is not None and key[:8] == VERSION:
         return
     if not key or len(key) < 8:
@@ -51,8 +51,8 @@ def check_version(key: bytes | None) -> None:
 
 
 def pairs(key: bytes, value: bytes | None) -> list[tuple[bytes, bytes | None]]:
-    """Each event key with its value body; a body is None where the message has no value at all."""
-    found: list[tuple[bytes, bytes | None]] = []
+    """Each event key with its value body; bodies are None if the message has no value."""
+    events: list[tuple[bytes, bytes | None]] = []
     nothing: Iterator[None] = repeat(None)
     keys = frames(key, 8)
     for event_key, body in zip_longest(keys, frames(value)) if value else zip(keys, nothing):
@@ -61,16 +61,16 @@ def pairs(key: bytes, value: bytes | None) -> list[tuple[bytes, bytes | None]]:
             raise malformed(f"the message has more {more}")
         if not event_key:
             raise malformed("an event key is empty")
-        if len(found) == MAX_EVENTS_PER_MESSAGE:
+        if len(events) == MAX_EVENTS_PER_MESSAGE:
             raise DecodeError(
-                "too-large", f"more than {len(found)} events in one message", "drop it"
+                "too-large", f"more than {len(events)} events in one message", "drop it"
             )
-        found.append((event_key, body))
-    return found
+        events.append((event_key, body))
+    return events
 
 
 def single(key: bytes, value: bytes) -> bool:
-    """Whether a message is exactly one pair, as most are; cheaper than walking the frames."""
+    """Whether a message is exactly one pair, as most are; cheaper than iterating over frames."""
     return (
         len(key) > 16
         and len(value) >= 8
