@@ -43,7 +43,7 @@ NULL = Raw(b"null")
 
 
 class Schema(msgspec.Struct, gc=False):
-    """Source and columns; the columns stay raw, because they repeat and are cached."""
+    """Source and columns; the columns stay raw because they repeat and are cached."""
 
     source: Source | None = None
     column: Raw = NULL
@@ -86,7 +86,7 @@ class RawMessage(msgspec.Struct, gc=False):
 
 
 class Plan(msgspec.Struct):
-    """What the schema of a message means for its images; made once per distinct schema."""
+    """How the images of a message are read; made once per distinct schema."""
 
     key: tuple[str, ...] | None = None
     types: Types | None = None
@@ -104,7 +104,7 @@ _NO_TIMES = Times()
 
 
 def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
-    """A decoder of DataWorks V2.0, the one version there is."""
+    """A decoder of DataWorks V2.0, the only version."""
     plans = BoundedCache(make_plan)
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
@@ -152,15 +152,15 @@ def make_decoder(dialect: str | None, options: CommonOptions) -> Decode:
 
 
 def unknown_version() -> DecodeError:
-    """The error for a version of the protocol that the document does not have."""
+    """The error for a version of the protocol that is not documented."""
     return DecodeError(
         "unknown-type", "version is not known", f"the one version known is {VERSION!r}"
     )
 
 
-def make_plan(told: tuple[bytes, bytes]) -> Plan:
+def make_plan(columns_and_key: tuple[bytes, bytes]) -> Plan:
     """The types and the key, and a converter for each column that needs one."""
-    column, pk = told
+    column, pk = columns_and_key
     columns = parse(_columns, column)
     names = parse(_names, pk)
     key = None if names is None else tuple(names)
@@ -172,7 +172,7 @@ def make_plan(told: tuple[bytes, bytes]) -> Plan:
 
 
 def extra_of(source: Source, extend: Raw) -> dict[str, str]:
-    """What only a re-encode needs, under the producer's own names."""
+    """What only re-encoding needs, under the producer's own names."""
     extra = {}
     if source.dbType is not None:
         extra["dbType"] = source.dbType
@@ -196,12 +196,12 @@ def place(
 
 
 def raw(value: bytes) -> Any:
-    """The payload again, now each value as its own bytes."""
+    """The payload again, with each value as its own bytes."""
     return parse(_raw_message, value).payload
 
 
 def other(event: Event, payload: Payload, extra: dict[str, str]) -> None:
-    """Everything that is not a row: DDL, transaction markers, heartbeat."""
+    """Complete an event that is not a row: DDL, a transaction marker or a heartbeat."""
     text = payload.ddl.text if payload.ddl is not None else None
     if payload.op == "HEARTBEAT":
         event.kind = "heartbeat"
@@ -217,6 +217,6 @@ def other(event: Event, payload: Payload, extra: dict[str, str]) -> None:
 
 
 def recognises(message: Sniffed) -> bool:
-    """`version` beside `payload`; Debezium's payload has no such neighbour."""
+    """`version` beside `payload`; Debezium has no `version` there."""
     members = message.members
     return "version" in members and "payload" in members and b'"op"' in bytes(members["payload"])

@@ -1,4 +1,4 @@
-"""OMS's method DataWorks: the DataWorks V2.0 message, as the document's samples are."""
+"""OMS's method DataWorks: the DataWorks V2.0 message, as in the document's samples."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ FORMAT = "dataworks"
 ROW_WORDS = {op: word for word, op in ROW_OPS.items()} | {"snapshot": "INSERT"}
 DDL_WORDS = {op: word for word, op in DDL_OPS.items()}
 MARKER_WORDS = {op: word for word, op in reversed(MARKER_OPS.items())}
-"""Of several words, the first."""
+"""The first word of each operation."""
 NO_SCN = "null"
-"""What OMS writes where it has no sequence number."""
+"""What OMS writes if it has no sequence number."""
 FOREIGN = {"dbType": "mysql", "extend": "{}"}
-"""What stands for `extra` where the event is of another format."""
+"""Replaces `extra` of an event from another format."""
 NOTHING: dict[str, str] = {}
 
 
@@ -77,7 +77,7 @@ class ShortHeartbeat(msgspec.Struct, gc=False):
 
 
 def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
-    """An encoder of DataWorks V2.0, the one version there is."""
+    """An encoder of DataWorks V2.0, the only version."""
     writers_of = row_writers("DataWorks", FORMAT)
     columns = {own: PerTypeMap(column_planner(own)) for own in (False, True)}
 
@@ -125,23 +125,23 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
 
 
 def column_planner(own: bool) -> Callable[[Types | None], Raw]:
-    """What makes `column` of a type map; types of this format are written as they came."""
+    """A function from type map to `column`; this format's own types are written unchanged."""
 
     def make(types: Types | None) -> Raw:
-        told = (types or {}).items()
-        return Raw(to_json([{"name": n, "type": type_name(t, own)} for n, t in told]))
+        columns = (types or {}).items()
+        return Raw(to_json([{"name": n, "type": type_name(t, own)} for n, t in columns]))
 
     return make
 
 
 def is_short(event: Event) -> bool:
-    """Whether a heartbeat says no more than its time."""
+    """Whether a heartbeat has nothing but its time."""
     others = (event.extra, event.position, event.commit_ts, event.emit_time)
     return all(other is None for other in others)
 
 
 def word(event: Event, extra: Mapping[str, str]) -> str | None:
-    """`op` of an event; None where it has no message."""
+    """`op` of an event; None if the format has no message for it."""
     if event.kind == "row":
         return ROW_WORDS.get(event.op or "")
     if event.kind == "ddl":
@@ -152,9 +152,9 @@ def word(event: Event, extra: Mapping[str, str]) -> str | None:
 
 
 def stamp(micros: int | None, code: str, lost: list[str]) -> int | None:
-    """Milliseconds since the epoch, or microseconds where milliseconds are not enough.
+    """Milliseconds since the epoch, or microseconds if milliseconds are not enough.
 
-    So few that they read as milliseconds are lost, which `code` names.
+    Microseconds too small to be distinguished from milliseconds are lost, under `code`.
 
     >>> [stamp(t, "event-time-micros", []) for t in (1620457659000000, 1620457659000001)]
     [1620457659000, 1620457659000001]
@@ -169,7 +169,7 @@ def stamp(micros: int | None, code: str, lost: list[str]) -> int | None:
 
 
 def times(event: Event, lost: list[str]) -> Times:
-    """The member `timestamp`; what is not known is null."""
+    """The member `timestamp`; unknown times are null."""
     checkpoint: Any = (event.position or NOTHING).get("checkpointTime")
     if checkpoint is not None:
         try:
@@ -200,11 +200,11 @@ def scn(event: Event) -> str:
 
 
 def extend(extra: Mapping[str, str]) -> Any:
-    """The member `extend`: JSON as it came."""
-    told = extra.get("extend")
-    if told is None:
+    """The member `extend`: JSON as it was sent."""
+    text = extra.get("extend")
+    if text is None:
         return UNSET
-    return EMPTY if told == "{}" else json_value(told) or told
+    return EMPTY if text == "{}" else json_value(text) or text
 
 
 EMPTY = Raw(b"{}")
@@ -217,7 +217,7 @@ CARRIED |= {"position.checkpointTime", "position.scn"}
 
 
 def carries(dialect: str, options: EncodeOptions) -> frozenset[str]:
-    """What the format has a place for."""
+    """What the format can represent."""
     return CARRIED
 
 

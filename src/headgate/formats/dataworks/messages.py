@@ -1,4 +1,4 @@
-"""The members of a DataWorks V2.0 message that are read as they are written, and its words."""
+"""The members and operations of a DataWorks V2.0 message that decoder and encoder share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Image(msgspec.Struct, gc=False):
 
 
 class Times(msgspec.Struct, gc=False):
-    """When it happened, was written, and how far the synchronization is."""
+    """When the change happened and was written, and how far the synchronization is."""
 
     eventTime: Int64 | None = None
     systemTime: Int64 | None = None
