@@ -36,7 +36,7 @@ ReadTime = Callable[["str | None"], "int | None"]
 
 
 class Meta(msgspec.Struct, gc=False):
-    """Where the change comes from; `seq` is text in the document and a number in its samples."""
+    """The change's origin; `seq` is text in the document and a number in its samples."""
 
     op: str
     table: str | None = None
@@ -122,7 +122,7 @@ def time_reader(zone_name: str) -> ReadTime:
         if not text:
             return None
         try:
-            if text[4:14:3] not in ("--T:", "-- :"):  # ISO's other forms, as 2024-W10-1
+            if text[4:14:3] not in ("--T:", "-- :"):  # other ISO forms, such as 2024-W10-1
                 raise ValueError
             at = datetime.fromisoformat(text.removesuffix("Z") + "+00:00" * text.endswith("Z"))
             at = (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)
@@ -138,7 +138,7 @@ def time_reader(zone_name: str) -> ReadTime:
 
 
 def describe(event: Event, meta: Meta) -> dict[str, str]:
-    """Where the event stands in the source; returns what only a re-encode needs."""
+    """Set the event's position in the source; return what only re-encoding needs."""
     position = {}
     if meta.seq is not None:
         position["seq"] = str(meta.seq)
@@ -177,7 +177,7 @@ def row(event: Event, message: Message, value: bytes, extra: dict[str, str]) -> 
 
 
 def check(op: str | None, data: dict[str, Any], old: dict[str, Any]) -> None:
-    """Refuse a record without its row; only an update has a `key`, and may have no more."""
+    """Reject a record without a row; only an update has a `key`, and it may have nothing else."""
     if not data and not (op == "update" and old):
         raise DecodeError(
             "missing-member", f"the {op} has no data", "check the format and the producer"
@@ -191,12 +191,12 @@ def check(op: str | None, data: dict[str, Any], old: dict[str, Any]) -> None:
 
 
 def raw(value: bytes) -> Any:
-    """The images again, now each value as its own bytes."""
+    """The images again, with each value as its own bytes."""
     return parse(_raw_message, value)
 
 
 def other(event: Event, message: Message) -> None:
-    """Everything that is not a row: DDL and heartbeat."""
+    """Complete an event that is not a row: DDL or a heartbeat."""
     op = message.meta.op
     if op == "heartbeat":
         event.kind = "heartbeat"

@@ -1,4 +1,4 @@
-"""OMS's method SharePlex: `data`, `key` and `meta`, as the document's samples are."""
+"""OMS's method SharePlex: `data`, `key` and `meta`, as in the document's samples."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from headgate.formats.encoding import Writers, changed, to_json, whole, written
 FORMAT = "shareplex"
 ROW_OPS = {"insert": "ins", "update": "upd", "delete": "del", "snapshot": "ins"}
 NO_SCN = "null"
-"""What OMS writes where it has no sequence number."""
+"""What OMS writes if it has no sequence number."""
 FOREIGN = {"size": "0"}
-"""What stands for `extra` where the event is of another format."""
+"""Replaces `extra` of an event from another format."""
 UNPLACED = {"seq": "0", "idx": "0/0"}
-"""What stands for the position that an event of another format does not have."""
+"""Defaults for the position of an event from another format."""
 NOTHING: dict[str, str] = {}
 
 WriteTime = Callable[["int | None", "list[str]"], "str | None"]
 
 
-# One class per order of members; what is UNSET is not written.
+# One class per order of members; UNSET members are not written.
 
 
 class Meta(msgspec.Struct, gc=False):
@@ -98,8 +98,8 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
             message = Message({}, meta, sql={"ddl": event.ddl or ""})
             check_name(event, lost)
         elif event.kind == "heartbeat":
-            told = describe(event, "heartbeat", {}, write_time, lost)
-            message = Heartbeat(HeartbeatMeta(**msgspec.structs.asdict(told)), {})
+            meta = describe(event, "heartbeat", {}, write_time, lost)
+            message = Heartbeat(HeartbeatMeta(**msgspec.structs.asdict(meta)), {})
         else:
             return [Record(None)] if event.kind == "tombstone" else []
         return [Record(to_json(message))]
@@ -110,13 +110,13 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
 def images(
     event: Event, writers: Writers, lost: list[str]
 ) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """The row, `data` and `key`: of an update, what changed, and the row before."""
+    """The row, `data` and `key`; for an update, these are what changed and the row before."""
     image = event.before if event.op == "delete" else event.after
     row = written(image or {}, writers, lost)
     if event.op != "update":
         return row, row, UNSET
     if event.before is None:
-        if event.format == FORMAT:  # as it came: only what changed is known
+        if event.format == FORMAT:  # as it was read: only what changed is known
             return row, row, UNSET
         lost.append("before-unknown")
         return row, row, row
@@ -163,7 +163,7 @@ def full_name(event: Event) -> str | None:
 
 
 def check_name(event: Event, lost: list[str]) -> None:
-    """Note a name that reads as another, because it is taken apart at the first dot."""
+    """Note a name that is read back differently, because it is split at the first dot."""
     if "." in (event.table or "" if event.database is None else event.database):
         lost.append("database")
 
@@ -180,7 +180,7 @@ def row_id(event: Event, table: str | None, row: dict[str, Any]) -> str | None:
 
 @lru_cache(maxsize=1024)
 def bare(text: str | None) -> Any:
-    """Digits as a number, other text as text."""
+    """Digits as a number; other text stays text."""
     try:
         return None if text is None else whole(text)
     except Lossy:
@@ -220,7 +220,7 @@ CARRIED |= {"position.seq", "position.idx", "position.trans", "position.scn"}
 
 
 def carries(dialect: str, options: EncodeOptions) -> frozenset[str]:
-    """What the format has a place for."""
+    """What the format can represent."""
     return CARRIED
 
 
