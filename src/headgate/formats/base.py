@@ -1,4 +1,4 @@
-"""What a format is: its name, its codec, and what the rest of Headgate needs to know of it."""
+"""The definition of a format: its name, its codec, and what the rest of Headgate needs to know."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Decode = Callable[["bytes | None", "bytes | None", "str | None"], list[Event]]
 
 
 class Producer(NamedTuple):
-    """What of an event says how its values were written."""
+    """Who wrote an event's values, which determines how they are read."""
 
     format: str | None
     dialect: str | None = None
@@ -29,15 +29,15 @@ class Producer(NamedTuple):
 
 
 ReadColumn = Callable[["str | None", str], "Callable[[Any], Any] | None"]
-"""(the type that the message told of a column, its type in the table) to what makes canonical text
-of a JSON value as it came. What it gives that is no text stays as it came; so does all for None."""
+"""(a column's type in the message, its type in the table) to a function that makes canonical text
+of a JSON value. A result that is not text leaves the value unchanged; None leaves all unchanged."""
 
 Encode = Callable[[Event, "list[str]"], "list[Record]"]
 """(event, losses) to messages; appends the code of each value it cannot write (losses.VALUES)."""
 
 
 class Sniffed(NamedTuple):
-    """A message as detection sees it: the members of its JSON object unread, if it is one."""
+    """A message as detection sees it: the members of its JSON object, not yet parsed."""
 
     key: bytes | None
     members: Mapping[str, Raw]
@@ -50,14 +50,14 @@ class Packer(Protocol):
         """The bytes that one record adds to a message."""
 
     def fits(self, records: int, size: int) -> bool:
-        """Whether so many records of so many bytes can be one message."""
+        """Whether this many records with this total size fit into one message."""
 
-    def join(self, held: list[Record]) -> Record:
-        """The records as one."""
+    def join(self, records: list[Record]) -> Record:
+        """The records as one record."""
 
 
 Place = tuple[str, ...]
-"""Where a change stands in the log of its source."""
+"""A change's position in the log of its source."""
 
 
 TableName = tuple["str | None", "str | None"]
@@ -69,73 +69,73 @@ class TypeNames(NamedTuple):
 
     to_mysql: Callable[[Types | None], Types | None]
     tells_sign: frozenset[str]
-    """MySQL's types that have one name if they are signed and another if they are not."""
+    """MySQL's types that have different names for signed and unsigned."""
 
 
 class ExtraMembers(NamedTuple):
-    """Members of `extra` that somebody else than the format itself has to know."""
+    """Members of `extra` that code outside the format has to know."""
 
     columns: frozenset[str] = frozenset()
     """Lists of columns, or objects by column, as JSON."""
     values: frozenset[str] = frozenset()
-    """What holds values of columns, or leads to them."""
+    """Members that hold column values, or reveal them."""
     partial: frozenset[str] = frozenset()
-    """What says that a row is incomplete."""
+    """Members that mark a row as incomplete."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What is to be known of the events of a format, or of one of its dialects."""
+    """Properties of the events of a format, or of one of its dialects."""
 
     place: Callable[[Event], Place | None] | None = None
-    """A change's place in the source's log, by which a repeat is recognised; None where it has no
+    """A change's place in the source's log, by which duplicates are recognised; None if it has no
     place of its own."""
     row_in_log: bool = False
     """Whether `row` in an event's position numbers rows of the source's log, not of a message."""
     enum_as_number: bool = False
-    """Whether ENUM and SET come as numbers in place of labels."""
+    """Whether ENUM and SET are sent as numbers instead of labels."""
     type_names: TypeNames | None = None
-    """Where types have names of the vendor's own."""
+    """The vendor's own names for types, if it has any."""
     value_encoding: str | None = None
-    """Whose encoding values are in that only a column's type reveals; None where there is none."""
+    """Who defines the value encoding that only a column's type reveals; None if there is none."""
     empty_deletes: tuple[Image | None, ...] = ()
-    """The before images without a column that a delete may have."""
+    """The before images without columns that a delete may have."""
     tombstones: bool = False
     """Whether a message without a value has a meaning: the row of its key is gone."""
     tombstone_by_row: bool = False
     """Whether the row before a tombstone decides if that tombstone is written."""
     producer_member: str | None = None
-    """The member of `extra` that names the program which wrote the message."""
+    """The member of `extra` that names the program that wrote the message."""
     extra: ExtraMembers = field(default_factory=ExtraMembers)
     renamed_extra: Callable[[dict[str, str], TableName, TableName], dict[str, str]] | None = None
-    """`extra` of a DDL event whose table gets another name, from the old name and the new one."""
+    """`extra` of a DDL event whose table is renamed, from the old name and the new one."""
     sample_extra: Mapping[str, str] = field(default_factory=dict)
-    """What a row's `extra` has of its own by which losses are found out (codec/loss_samples.py)."""
+    """Format-specific `extra` of the sample rows that reveal losses (codec/loss_samples.py)."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a format is written: its options, its encoder, and what it can carry."""
+    """How a format is written: its options, its encoder, and what it can represent."""
 
     options: type[EncodeOptions]
     encoder: Callable[[str, Any], Encode]
     carries: Callable[[str, Any], frozenset[str]]
     partition_rules: Mapping[str, PartitionRules] = field(default_factory=dict)
-    """By dialect: how its producer chooses partitions; else Kafka does, by the message's key."""
+    """By dialect: how its producer chooses partitions; otherwise Kafka does, by message key."""
     broadcasts_ddl: bool = False
     packer: Callable[[Any], Packer] | None = None
-    """Makes, from the options, what joins the messages of several rows into one."""
+    """From the options: what joins the messages of several rows into one."""
     binary: bool = False
-    """Whether a message cannot be a line of text."""
+    """Whether messages are binary, so that they cannot be lines of text."""
     has_placeholder: bool = False
-    """Whether it has a word for a value that the source's log did not hold."""
+    """Whether it has a placeholder for a value that the source's log did not contain."""
     fullest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By dialect: options with which a producer writes more than with the default ones."""
+    """By dialect: options with which a producer writes more than by default."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """One wire format: what it is called, what it knows, and how its codec is made."""
+    """One wire format: its name, its properties, and how its codec is made."""
 
     name: str
     summary: str
@@ -145,29 +145,29 @@ class Format:
     recognises: Callable[[Sniffed], bool]
     kinds: str
     encoding: Encoding | None = None
-    """None where the format is read only."""
+    """None if the format is read-only."""
     implied_dialect: Callable[[Mapping[str, str]], str | None] = lambda _: None
-    """The dialect that options of a sink imply which names none."""
+    """The dialect that a sink's options imply if the sink names none."""
     read_only: Mapping[str, str] = field(default_factory=dict)
-    """Dialects that are read and not written."""
+    """Dialects that can be read but not written."""
     first_object: Callable[[bytes | None, bytes], bytes | None] | None = None
     """For detection, from key and value: the first JSON object in the frames of such a message,
-    b"" where it has none; None where the message has no such frames."""
+    b"" if it has none; None if the message has no such frames."""
     probes: tuple[str, ...] = ()
-    """Texts with a meaning of their own, which the fast path has to try."""
+    """Texts with a special meaning, which the fast path has to test."""
     varying: tuple[str, ...] = ()
     """The members of a row's message whose values differ from row to row (splice)."""
     unspliced: frozenset[str] = frozenset()
-    """Options that give a value a meaning which the splicer's probes do not know."""
+    """Options that give a value a meaning unknown to the splicer's probes."""
     unordered: str | None = None
-    """A map of texts that a producer may write in another order each time (splice)."""
+    """A map of texts that a producer may write in a different order each time (splice)."""
     reads_key: bool = True
     """Whether decoding looks at a message's key."""
     traits: Traits = Traits()
     dialect_traits: Mapping[str, Traits] = field(default_factory=dict)
-    """The traits of dialects that have other ones."""
+    """The traits of dialects that differ from `traits`."""
     definitions: Callable[[Event], str] | None = None
-    """What DDL's message tells of tables beside the statement, as CREATE TABLE statements."""
+    """The table definitions in a DDL message besides its statement, as CREATE TABLE statements."""
     column_reader: Callable[[Producer, Any], ReadColumn] | None = None
-    """From producer and options: how values are read whose type the message does not tell; None
-    where messages tell all types."""
+    """From producer and options: how values are read whose type is not in the message; None if
+    messages contain all types."""

@@ -1,4 +1,4 @@
-"""What all encoders share: plans per type map, exact JSON values, the producers' escapes."""
+"""Shared by all encoders: plans per type map, exact JSON values, the producers' escapes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from headgate.core.losses import Lossy
 from headgate.formats import traits_of
 
 Write = Callable[[str], Any]
-"""From canonical text to the JSON value that stands for it; raises Lossy where it cannot."""
+"""From canonical text to the JSON value that stands for it; raises Lossy if it cannot."""
 Writers = Sequence[tuple[str, Write]]
 
 to_json = Encoder(enc_hook=str).encode
-"""To JSON; digits of a number that a decoder kept as text are text here."""
+"""To JSON; a number that a decoder kept as text is written as text."""
 _names = Decoder(list[str])
 _anything = Decoder(float_hook=str)
 is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
@@ -31,7 +31,7 @@ _SHORT = re.compile(rb"\\[bf\\]")
 _HEX = re.compile(rb"\\(?:\\|u00[01][0-9a-f])")
 _HTML = re.compile(rb"[<>&]|\xe2\x80[\xa8\xa9]")
 LESS, MORE, AND, BACKSLASH = b"<>&\\"
-"""Numbers, because looking for bytes in bytes costs ten times as much."""
+"""Integers, because searching for bytes in bytes is ten times as expensive."""
 _HTML_ESCAPES = {
     b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026",
     b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029",
@@ -39,7 +39,7 @@ _HTML_ESCAPES = {
 
 
 def written(image: Image, writers: Writers, lost: list[str]) -> dict[str, Any]:
-    """A row as JSON values: a copy, each column that needs it converted.
+    """A copy of a row as JSON values, with columns converted where needed.
 
     >>> lost = []
     >>> written({"id": "7", "n": "x"}, [("id", whole), ("n", whole)], lost), lost
@@ -79,7 +79,7 @@ def number(text: str) -> Any:
     """
     if not is_number(text):
         raise Lossy("misfit", text)
-    if text == "-0":  # which most JSON readers take for 0
+    if text == "-0":  # most JSON readers take it for 0
         raise Lossy("float-digits", Raw(b"-0.0"))
     return Raw(text.encode())
 
@@ -90,15 +90,15 @@ def java_float(text: str) -> Any:
     >>> bytes(java_float("1.0E10"))
     b'1.0E10'
     """
-    found = number(text)
+    value = number(text)
     java = java_notation(text)
     if java != text:
         raise Lossy("float-digits", Raw(java.encode()))
-    return found
+    return value
 
 
 def java_notation(text: str) -> str:
-    """A number as Java's Double.toString lays its digits out; no digit but outer zeros is changed.
+    """A number in the notation of Java's Double.toString; only outer zeros are changed.
 
     >>> [java_notation(text) for text in ("10000000000", "1e-7", "-5", "0.00150", "0e9")]
     ['1.0E10', '1.0E-7', '-5.0', '0.0015', '0.0']
@@ -108,7 +108,7 @@ def java_notation(text: str) -> str:
         return text
     sign, whole, fraction, exponent = match.groups("")
     digits = (whole + fraction).lstrip("0")
-    # Where the point stands, counted from the first digit that is not 0.
+    # The position of the point, counted from the first digit that is not 0.
     point = len(digits) - len(fraction) + int(exponent or 0)
     digits = digits.rstrip("0")
     if not digits:
@@ -132,7 +132,7 @@ def boolean(text: str) -> Any:
 
 
 def boolean_digit(text: str) -> Any:
-    """True and false as the numbers 1 and 0, which do not tell that they are none.
+    """True and false as 1 and 0, which no longer look like booleans.
 
     >>> boolean_digit("1")
     Traceback (most recent call last):
@@ -142,13 +142,13 @@ def boolean_digit(text: str) -> Any:
 
 
 def json_value(text: str) -> Raw | None:
-    """JSON text as a value of its own, on one line; None where it is no JSON.
+    """JSON text as a JSON value, on one line; None if it is not JSON.
 
     >>> bytes(json_value('{"a":\\n1.10}')), json_value("{")
     (b'{"a": 1.10}', None)
     """
     try:
-        _anything.decode(str(text))  # it takes no Number, which a decoder's text may be
+        _anything.decode(str(text))  # a decoder's text may be a Number, which it does not accept
     except (MsgspecError, RecursionError, UnicodeError):
         return None
     # Line breaks can only be between tokens: in a string they are escaped.
@@ -177,7 +177,7 @@ def latin1(text: str) -> str:
 
 
 def enum_index(labels: Sequence[str], numbered: bool) -> Write:
-    """A function from ENUM label to its index; `numbered` says that numbers are indexes.
+    """A function from ENUM label to its index; `numbered` says that numbers are indexes already.
 
     >>> enum_index(["a", "b"], False)("b")
     '2'
@@ -244,7 +244,7 @@ def millis(micros: int | None) -> int | None:
 
 
 def go_style(message: bytes) -> bytes:
-    """JSON with the escapes of Go's writers: HTML characters too, backspace in the long form.
+    """JSON with the escapes of Go: HTML characters too, and backspace in the long form.
 
     >>> go_style(b'"<\\\\b"')
     b'"\\\\u003c\\\\u0008"'
@@ -277,9 +277,9 @@ def jackson_style(message: bytes) -> bytes:
 
 
 def hinted(extra: Mapping[str, str] | None, digits: bool = False) -> Writers:
-    """Writers for the columns that came bare, where only `extra` says so.
+    """Writers for the columns that were sent bare, which only `extra` tells.
 
-    `digits` says that the producer has 1 and 0 for true and false.
+    `digits` says that the producer writes true and false as 1 and 0.
 
     >>> [name for name, _ in hinted({"numbers": '["id"]'})]
     ['id']
@@ -290,18 +290,18 @@ def hinted(extra: Mapping[str, str] | None, digits: bool = False) -> Writers:
     return _hinted[numbers, booleans, digits] if numbers or booleans else ()
 
 
-def _make_hinted(told: tuple[str | None, str | None, bool]) -> Writers:
-    numbers, booleans, digits = told
-    found: list[tuple[str, Write]] = [(name, number) for name in name_list(numbers)]
+def _make_hinted(hints: tuple[str | None, str | None, bool]) -> Writers:
+    numbers, booleans, digits = hints
+    writers: list[tuple[str, Write]] = [(name, number) for name in name_list(numbers)]
     write = boolean_digit if digits else boolean
-    return found + [(name, write) for name in name_list(booleans)]
+    return writers + [(name, write) for name in name_list(booleans)]
 
 
 _hinted: BoundedCache[tuple[str | None, str | None, bool], Writers] = BoundedCache(_make_hinted)
 
 
 def name_list(text: str | None) -> list[str]:
-    """Column names from their JSON array; none where the text is no such array.
+    """Column names from their JSON array; none if the text is not such an array.
 
     >>> name_list('["id"]'), name_list("?")
     (['id'], [])
