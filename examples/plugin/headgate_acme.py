@@ -79,6 +79,6 @@ class AppendSink(MessageSink, Writer):
         return self
 
     def write(self, batch, steps, topics):
-        rows = [row for step in steps for row in step.collect()]
+        rows = (row for step in steps for row in step.toLocalIterator())
         with self.path.open("ab") as file:
-            file.writelines(bytes(row.value) + b"\n" for row in rows)
+            file.writelines(bytes(row.value or b"null") + b"\n" for row in rows)

@@ -1,4 +1,4 @@
-"""Messages that go to the sinks in packs come out of them as they were."""
+"""Messages that go to the sinks packed into rows come out of them as they were."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def batch(flat: list[Flat]) -> pa.RecordBatch:
 
 
 def packed(flat: pa.RecordBatch) -> pa.RecordBatch:
-    columns = row_packing.packs(0, 0, flat)
+    columns = row_packing.pack_messages(0, 0, flat)
     rows = len(columns["sink"])
     arrays = [columns.get(f.name, pa.nulls(rows, f.type)) for f in PACK_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=PACK_SCHEMA)

@@ -56,8 +56,8 @@ class PassResult:
 
     def dead_letters(self) -> DataFrame:
         """The dead letters among the rows."""
-        letters = self.rows.where("dead_letter IS NOT NULL").select("dead_letter.*")
-        return letters.withColumn("headers", F.expr(FROM_TEXT))
+        dead_letters = self.rows.where("dead_letter IS NOT NULL").select("dead_letter.*")
+        return dead_letters.withColumn("headers", F.expr(FROM_TEXT))
 
     def release(self) -> None:
         """Give back the memory of the rows."""

@@ -24,7 +24,7 @@ from headgate.pipeline.fast_path import FastPathResult
 from headgate.pipeline.plan import KnownTopics
 from headgate.pipeline.rejections import Rejection, Rejections
 from headgate.pipeline.work_rows import slices, work_rows
-from headgate.spark.row_packing import flat_rows, packs
+from headgate.spark.row_packing import flat_rows, pack_messages
 
 
 class Output(Protocol):
@@ -160,10 +160,10 @@ class MessageOutput:
                     own = [c.row for c, o in zip(changes, outcomes) for _ in o.records]
                     first = flat_rows(len(rows), **columns)
                     flat = in_rows(first, rows, outgoing.flat(), spliced.rows[own])
-                    yield work_rows("messages", **packs(sink, step, flat))
+                    yield work_rows("messages", **pack_messages(sink, step, flat))
                     continue
             for part in slices([len(r.key or b"") + len(r.value or b"") for r in outgoing.records]):
-                yield work_rows("messages", **packs(sink, step, outgoing.flat(part)))
+                yield work_rows("messages", **pack_messages(sink, step, outgoing.flat(part)))
 
 
 def encoded(encoder: Encoder, change: Change) -> Encoded:

@@ -55,11 +55,11 @@ def flat_rows(rows: int, **columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=FLAT_SCHEMA)
 
 
-def packs(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Array]:
-    """Messages, in packs: the columns of PACK_SCHEMA.
+def pack_messages(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Messages packed into rows: the columns of PACK_SCHEMA.
 
     >>> flat = flat_rows(2, value=pa.array([b"ab", None]), topic=pa.array(["t", "t"]))
-    >>> found = packs(0, 1, flat)
+    >>> found = pack_messages(0, 1, flat)
     >>> [found[f"value_{name}"].to_pylist() for name in ("bytes", "at", "missing")]
     [[b'ab'], [[1, 3, 3]], [[False, True]]]
     """
