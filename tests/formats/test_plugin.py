@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(site: Path, *command: str, sent: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *command],
-        env={"PYTHONPATH": f"{SOURCE}:{site}", "PATH": "/usr/bin:/bin"},
+        env={**os.environ, "PYTHONPATH": f"{SOURCE}:{site}"},
         input=sent,
         capture_output=True,
         text=True,
@@ -104,6 +105,18 @@ def test_its_sink_is_registered(site: Path) -> None:
     done = run(site, "-c", code)
     assert "headgate_acme.AppendSink" in done.stdout or "AppendSink" in done.stdout, done.stderr
     assert "append" in cli(site, "connectors")
+
+
+@pytest.mark.spark
+def test_a_job_writes_to_its_sink(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text(json.dumps(CANAL) + "\n")
+    source, out = f"file://{tmp_path}/in?protocol=canal-json", tmp_path / "out.jsonl"
+    sink, state = f"append:{out}?protocol=acme-json", f"pipeline.checkpoint={tmp_path}/state"
+
+    cli(site, "run", "--once", "--from", source, "--to", sink, "--set", state)
+
+    assert [ACME] == [json.loads(line) for line in out.read_text().splitlines()]
 
 
 @pytest.mark.parametrize(
