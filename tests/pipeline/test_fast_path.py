@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,19 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from messages import canal, maxwell
 
 from headgate.arrow.messages import MESSAGE_SCHEMA
 from headgate.config.job import Job
 from headgate.config.reader import load_job
 from headgate.fastpath import convert, splicer
+from headgate.pipeline.dedup_store import DedupStore, IdFile
 from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.work_rows import WORK_SCHEMAS
+from headgate.spark.storage import Storage
 
 TIME = 1_700_000_000_000
 
@@ -78,9 +83,18 @@ def passed(
     found = pa.Table.from_batches(rows, WORK_SCHEMAS["messages"]).to_pylist()
     (content,) = contents
     report = msgspec.json.decode(content, type=PartitionReport)
+    storage = Storage(plan.state_uri)
+    ids = [id_columns_of(storage, file) for file in report.state.applied]
     report.state.applied = ()
     messages = [message for row in found for message in in_pack(row)]
-    return messages + [row["dead_letter"] for row in found if row["dead_letter"]], report
+    dead_letters = [row["dead_letter"] for row in found if row["dead_letter"]]
+    return [*messages, *dead_letters, *ids], report
+
+
+def id_columns_of(storage: Storage, file: IdFile) -> dict[str, Any]:
+    """The identities in a file, and how new it is."""
+    columns = [column.tolist() for column in DedupStore(storage, ()).open(file)]
+    return {"ids": sorted(zip(*columns)), "newest": file.newest}
 
 
 def in_pack(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -109,7 +123,8 @@ def both(
     long = passed(job(tmp_path, *sinks, splice=False, **told), tmp_path, *batches, **known)
     short = passed(job(tmp_path, *sinks, splice=True, **told), tmp_path, *batches, **known)
     assert long == short
-    return short
+    messages, report = short
+    return [message for message in messages if "newest" not in message], report
 
 
 def spliced_rows() -> int:
@@ -173,18 +188,136 @@ def test_selection_and_routes_are_followed(tmp_path: Path) -> None:
     assert not any(b"note" in row["value"] for row in rows if row["topic"] == "cdc.orders")
 
 
-def test_headers_and_places_in_the_log_go_the_long_way(tmp_path: Path) -> None:
+def test_headers_go_the_long_way(tmp_path: Path) -> None:
     messages = [change(n, gtid=f"uuid:{n}") for n in range(40)]
     both(tmp_path, [batch(messages)], KAFKA)
     messages = [change(n) for n in range(40)]
     headers = pa.array(['[{"key":"trace","value":"AQ=="}]'] * 40)
     both(tmp_path, [batch(messages, headers=headers)], KAFKA)
-    tidb = [change(n, _tidb={"commitTs": n + 1}) for n in range(40)]
-    _, report = both(tmp_path, [batch(tidb), batch(tidb, 40)], KAFKA)
-    assert 40 == report.counts.repeated
 
 
-def test_a_message_that_is_too_large_is_a_letter(tmp_path: Path) -> None:
+def committed(n: int, commit: int, **more: Any) -> bytes:
+    """A change of row `n` by TiCDC, with its place in the log."""
+    return change(n, **({"_tidb": {"commitTs": commit}, "id": 0} | more))
+
+
+def watermark(commit: int) -> bytes:
+    return canal(
+        type="TIDB_WATERMARK", data=None, _tidb={"watermarkTs": commit}, pkNames=None,
+        mysqlType=None, sqlType=None, database="", table="", id=0,
+    )  # fmt: skip
+
+
+TICDC = {"source": {"uri": "kafka://127.0.0.1:9/in?protocol=canal-json&enable-tidb-extension=true"}}
+START = 449_000_000_000_000_000
+
+
+def test_changes_with_a_place_in_the_log_are_spliced_and_identified(tmp_path: Path) -> None:
+    changes = [
+        committed(
+            n, START + n, type=("INSERT", "DELETE")[n % 2], table=("orders", "items")[n // 9 % 2]
+        )
+        for n in range(200)
+    ]
+    rows, report = both(tmp_path, [batch(changes)], KAFKA, **TICDC)
+    assert 4 == spliced_rows()
+    assert 300 == len(rows)
+    assert 200 == len({row["id"].partition(b".")[0] for row in rows})
+    assert 32 == len(rows[0]["id"])
+    assert (0, False) == (report.counts.repeated, report.disordered)
+
+
+def test_repeats_are_dropped_whichever_way_they_come(tmp_path: Path) -> None:
+    changes = [committed(n, START + n) for n in range(60)]
+    _, report = both(tmp_path, [batch(changes), batch(changes, 60)], KAFKA, **TICDC)
+    assert 60 == report.counts.repeated
+    again = [*changes[:40], *changes[30:], committed(99, START + 99)]
+    rows, report = both(tmp_path, [batch(again)], KAFKA, **TICDC)
+    assert (10, 61) == (report.counts.repeated, len(rows))
+
+
+def test_what_earlier_batches_applied_is_known(tmp_path: Path) -> None:
+    changes = [committed(n, START + n) for n in range(60)]
+    plan = BatchPlan((tmp_path / "known").as_uri())
+    contents: list[bytes] = []
+    told = job(tmp_path, KAFKA, splice=True, **TICDC)
+    list(worker_function(told, plan, contents.extend)([batch(changes)]))
+    state = msgspec.json.decode(contents[0], type=PartitionReport).state
+    more = [*changes[50:], *(committed(n, START + n) for n in range(60, 100))]
+    known = {"partitions": {("in", 0): state}}
+    rows, report = both(tmp_path, [batch(more, 60)], KAFKA, known=known, **TICDC)
+    assert (10, 40) == (report.counts.repeated, len(rows))
+
+
+def test_disorder_and_lateness_are_noticed(tmp_path: Path) -> None:
+    changes = [committed(n, START + n) for n in range(40)]
+    _, report = both(tmp_path, [batch(changes[20:] + changes[:20])], KAFKA, **TICDC)
+    assert report.disordered
+    late = [*changes[:20], watermark(START + 25), *changes[20:]]
+    _, report = both(tmp_path, [batch(late)], KAFKA, **TICDC)
+    assert (6, 1, False) == (report.counts.late, report.counts.watermarks, report.disordered)
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_any_stream_gives_the_same_both_ways(data: st.DataObject) -> None:
+    """Repeats, disorder, watermarks, tables and odd values, cut anywhere."""
+    commits = data.draw(st.lists(st.integers(0, 400), min_size=60, max_size=120))
+    if data.draw(st.booleans()):
+        commits.sort()
+    if data.draw(st.booleans()):
+        commits = list(dict.fromkeys(commits))
+    odd = data.draw(st.sets(st.integers(0, len(commits)), max_size=3))
+    messages: list[bytes | None] = []
+    for place, commit in enumerate(commits):
+        table = ("orders", "items")[commit % 3 // 2]
+        row = {"id": str(commit // 2), "amount": f"{commit}.10", "note": f"note {commit}"}
+        more: dict[str, Any] = {"table": table, "type": ("INSERT", "DELETE")[commit % 2]}
+        if place in odd:
+            messages += [watermark(START + commit - 5), b"{"]
+            row["amount"] = "1e3"
+        messages.append(committed(0, START + commit, data=[row], **more))
+    cut = data.draw(st.integers(0, len(messages)))
+    batches = [batch(messages[:cut]), batch(messages[cut:], cut)]
+    with tempfile.TemporaryDirectory() as folder:
+        both(Path(folder), [each for each in batches if each.num_rows], KAFKA, **TICDC)
+
+
+def test_places_in_a_binlog_and_tombstones(tmp_path: Path) -> None:
+    def sent(n: int) -> bytes:
+        row = {"id": n // 2, "note": f"note {n}"}
+        source = {
+            "connector": "mysql", "db": "shop", "table": "orders", "server_id": 1, "row": 0,
+            "file": "bin.000009", "pos": 1000 + 10 * n, "ts_ms": TIME + n, "name": "s",
+        }  # fmt: skip
+        images = {"before": row, "after": None} if n % 2 else {"before": None, "after": row}
+        op = "d" if n % 2 else "c"
+        return json.dumps({**images, "source": source, "op": op, "ts_ms": TIME + n}).encode()
+
+    values: list[bytes | None] = [sent(n) for n in range(80)]
+    keys = [json.dumps({"id": n // 2}).encode() for n in range(80)]
+    source = {"source": {"uri": "kafka://127.0.0.1:9/in?protocol=debezium"}}
+    first, last = batch(values, key=pa.array(keys)), batch([None], 80, key=pa.array(keys[-1:]))
+    _, report = both(tmp_path, [first, last], LINES, **source)
+    assert {"insert": 40, "delete": 40} == report.counts.rows["shop.orders"]
+    assert spliced_rows()
+    _, report = both(tmp_path, [first, last, batch(values[-1:], 81, key=pa.array(keys[-1:])), last],
+                     KAFKA, **source)  # fmt: skip
+    assert 2 == report.counts.repeated
+
+
+def test_rows_of_maxwell_by_their_transaction(tmp_path: Path) -> None:
+    messages = [
+        maxwell(data={"id": n, "note": f"note {n}"}, ts=TIME // 1000 + n, xid=500 + n)
+        for n in range(60)
+    ]
+    source = {"source": {"uri": "kafka://127.0.0.1:9/in?protocol=maxwell"}}
+    rows, report = both(tmp_path, [batch(messages), batch(messages[:5], 60)], KAFKA, **source)
+    assert (60, 5) == (len(rows), report.counts.repeated)
+    assert spliced_rows()
+
+
+def test_a_message_that_is_too_large_is_a_dead_letter(tmp_path: Path) -> None:
     messages = [change(n) for n in range(40)]
     messages[7] = change(7, data=[{"id": "7", "amount": "7.10", "note": "x" * 30_000}])
     sink = f"{KAFKA}&max-message-bytes=20000"

@@ -1,14 +1,15 @@
 """The fast path of a pass: changes whose messages look alike are spliced, not decoded.
 
-Only what cannot be a repeat, and needs no more than its own message to be written: changes without
-a place in the source's log, that no row condition looks at. All others are decoded.
+Only what needs no more than its own message to be written: rows that no row condition looks at. All
+others are decoded. Where changes have a place in the source's log, what identifies them is spliced
+too, as one more message; a batch with a change that came before is decoded.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -24,7 +25,7 @@ from headgate.codec.decoder import decode_message
 from headgate.codec.encoder import Encoder
 from headgate.codec.schemas import Schemas
 from headgate.config.job import Job
-from headgate.core.event import Event
+from headgate.core.event import Event, qualified
 from headgate.fastpath.convert import (
     answer,
     can_compile,
@@ -37,17 +38,43 @@ from headgate.fastpath.convert import (
 from headgate.formats import traits_of
 from headgate.pipeline.change import offset_names
 from headgate.pipeline.codecs import job_decoder, job_encoders
-from headgate.pipeline.dedup import identity
+from headgate.pipeline.counts import full_name
+from headgate.pipeline.dedup import digest, identity, identity_text
+from headgate.pipeline.ordering import commit_time
 from headgate.pipeline.plan import KnownTopics
 from headgate.selection.selection import Selection, SelectionError
 
 if TYPE_CHECKING:
     from headgate.fastpath.program import Spliced
     from headgate.fastpath.splicer import Splicer
-    from headgate.fastpath.templates import Answer, Ask, Template
+    from headgate.fastpath.templates import Answer, Ask, Template, WrittenRecord
 
 DEPENDENT = {"ddl", "tombstone"}
 """Events that concern others of their batch."""
+
+
+IDENTITY = -1
+"""The sink, so to speak, of what identifies a change: that is the value, its commit the key, its
+table the topic."""
+
+
+@dataclass
+class PlacedChanges:
+    """What was spliced and has a place in the source's log."""
+
+    rows: list[int]
+    """The numbers of their messages, ascending."""
+    ids: list[bytes]
+    tables: list[str]
+    commits: list[int | None]
+    times: list[int]
+    """In microseconds."""
+
+    def newest(self, until: int) -> int:
+        """The newest time of a change by the source's clock, of those not beyond a limit."""
+        commits = [commit for commit in self.commits if commit is not None]
+        times = [time for time in self.times if time <= until]
+        return commit_time(max(commits)) if commits else max(times, default=0)
 
 
 @dataclass
@@ -67,6 +94,13 @@ class FastPathResult:
     """Their events."""
     counts: list[int]
     """How many events each of them has."""
+    placed: PlacedChanges
+
+    @property
+    def ids(self) -> list[bytes]:
+        """The identities of all changes that have one, spliced or not."""
+        others = [identity(event) for event in self.events if event.kind == "row"]
+        return [*self.placed.ids, *(id_ for id_ in others if id_ is not None)]
 
     def last_change(self) -> int | None:
         """The row of the batch's last change, if that was spliced."""
@@ -113,6 +147,17 @@ class FastPathResult:
         columns["partition"] = by_kind(fixed.partition, kinds)
         columns["topic"] = by_kind(fixed.topic, kinds)
         return rows, columns
+
+
+def identity_record(event: Event) -> Iterator[WrittenRecord]:
+    """What identifies a change as a message of its own, if it has a place in the source's log."""
+    from headgate.fastpath.templates import WrittenRecord
+
+    text = identity_text(event)
+    if text is not None:
+        commit = b"" if event.commit_ts is None else str(event.commit_ts).encode()
+        table = full_name(event.database, qualified(event.schema, event.table))
+        yield WrittenRecord(text, commit, None, table, None, sink=IDENTITY)
 
 
 def with_numbers(names: pa.Array, rows: Any) -> pa.Array:
@@ -168,14 +213,10 @@ class FastPath:
         return blake2b(pickle.dumps((sinks, rules, self.catalog, topics))).digest()
 
     def find_splicer(self, messages: pa.RecordBatch) -> Splicer | None:
-        """The splicer, once it is compiled, and enough messages have come that may be spliced.
+        """The splicer, once it is compiled, and enough messages have come.
 
-        Until then, and for changes that are deduplicated by their place in the log, the codecs do
-        the work: no batch waits for the compiler.
+        Until then the codecs do the work: no batch waits for the compiler.
         """
-        events, _ = decode_columns(messages.slice(0, 1), self.decode, self.limit)
-        if any(identity(event) is not None for event in events):
-            return None
         if not (can_compile() and is_compiled()):
             return None
         return shared_splicer(self.name, messages.num_rows, self.new_splicer)
@@ -198,12 +239,13 @@ class FastPath:
         def ask(key: bytes | None, value: bytes) -> Answer | None:
             events = decode_message(decode, key, value, None, self.limit)
             try:
-                if len(events) != 1 or events[0].kind != "row" or identity(events[0]) is not None:
+                if len(events) != 1 or events[0].kind != "row":
                     return None
-                if not selection.wants(events[0]):
+                (decoded,) = events
+                if not selection.wants(decoded):
                     return None
-                untyped = tables.complete(events[0])
-                topic, event = selection.topic_of(events[0]), selection.shape(events[0])
+                untyped = tables.complete(decoded)
+                topic, event = selection.topic_of(decoded), selection.shape(decoded)
             except SelectionError:
                 return None
             for encoder in encoders:
@@ -219,7 +261,8 @@ class FastPath:
                     if record.topic in refused:
                         return None
             found = answer([event], [[outcome] for outcome in outcomes], untyped is not None)
-            return found._replace(time=events[0].event_time)
+            records = (*found.records, *identity_record(decoded))
+            return found._replace(time=decoded.event_time, records=records)
 
         return ask
 
@@ -245,8 +288,29 @@ class FastPath:
             return None
         if timeless or len(counts) < len(rows) or any(event.kind in DEPENDENT for event in events):
             return None
+        placed = self.placed(spliced)
         names = offset_names(partition, messages)
-        return FastPathResult(spliced, templates, names, rows, rest, events, counts)
+        if placed.rows:
+            known_by = names.to_pylist()
+            for row, id_ in zip(placed.rows, placed.ids):
+                known_by[row] = id_.hex()
+            names = pa.array(known_by, pa.string())
+        return FastPathResult(spliced, templates, names, rows, rest, events, counts, placed)
+
+    def placed(self, spliced: Spliced) -> PlacedChanges:
+        """The changes that have a place in the source's log."""
+        from headgate.fastpath.splicer import by_kind
+
+        records = np.flatnonzero(spliced.columns.sink[spliced.kinds] == IDENTITY)
+        rows = spliced.rows[records]
+        texts, ends = memoryview(spliced.values), spliced.value_ends
+        starts = zip(ends[records].tolist(), ends[records + 1].tolist())
+        ids = [digest(texts[start:end]) for start, end in starts]
+        numbers, ends = spliced.keys.tobytes(), spliced.key_ends
+        starts = zip(ends[records].tolist(), ends[records + 1].tolist())
+        commits = [int(numbers[start:end]) if start < end else None for start, end in starts]
+        tables = by_kind(spliced.columns.topic, spliced.kinds[records]).to_pylist()
+        return PlacedChanges(rows.tolist(), ids, tables, commits, spliced.times[rows].tolist())
 
     def too_large(self, spliced: Spliced) -> bool:
         """Whether any message is larger than a sink takes."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 import msgspec
 import pyarrow as pa
 
-from headgate.core.event import Event
+from headgate.core.event import Event, qualified
 from headgate.pipeline.change import DROP, KEEP, UNKNOWN_SIGNATURE, Change, MessageBatch
-from headgate.pipeline.counts import Counts
+from headgate.pipeline.counts import Counts, full_name
 from headgate.pipeline.dedup import identity, placed_identity
 from headgate.pipeline.dedup_store import DedupStore
+from headgate.pipeline.fast_path import FastPathResult, PlacedChanges
 from headgate.pipeline.ordering import OrderCheck, SourceClock
 from headgate.pipeline.plan import PartitionState
 from headgate.pipeline.tombstones import TombstonePairs
@@ -56,6 +58,40 @@ class Intake:
         changes = self.identified(messages, events, counts)
         known = self.applied.known([change.id for change in changes])
         return [change for change, seen in zip(changes, known) if self.is_new(change, seen)]
+
+    def all_new(self, ids: Sequence[bytes]) -> bool:
+        """Whether no change of a batch was applied before, or comes twice in it."""
+        several = set(ids)
+        return (
+            len(several) == len(ids)
+            and several.isdisjoint(self.applied.new)
+            and not any(self.applied.known(ids))
+        )
+
+    def new_beside_spliced(self, messages: MessageBatch, result: FastPathResult) -> list[Change]:
+        """The changes that were not spliced, of a batch in which all are new.
+
+        Commits are seen in the order of the batch, those of spliced changes among the others.
+        """
+        placed, seen = result.placed, 0
+        self.applied.new.update(placed.ids)
+        self.applied.newest = max(self.applied.newest, placed.newest(self.clock.limit))
+        self.counts.events += len(result.events)
+        changes: list[Change] = []
+        for change in self.identified(messages, result.events, result.counts):
+            until = bisect_left(placed.rows, int(result.rows[change.row]), seen)
+            self.see_commits(placed, seen, until)
+            seen = until
+            if self.is_new(change, False):
+                changes.append(change)
+        self.see_commits(placed, seen, len(placed.rows))
+        return changes
+
+    def see_commits(self, placed: PlacedChanges, start: int, end: int) -> None:
+        """Take in the commits of some spliced changes."""
+        is_late = self.order.is_late
+        for table, commit in zip(placed.tables[start:end], placed.commits[start:end]):
+            self.counts.late += is_late(table, commit)
 
     def identified(
         self, messages: MessageBatch, events: list[Event], counts: Sequence[int]
@@ -116,7 +152,8 @@ class Intake:
             if not change.repeated:
                 self.clock.see(event)
                 self.applied.add(change.id, self.clock.time_of(event))
-                self.counts.late += self.order.is_late(event)
+                table = full_name(event.database, qualified(event.schema, event.table))
+                self.counts.late += self.order.is_late(table, event.commit_ts)
         if change.verdict == DROP:
             self.counts.filtered += 1
             return False

@@ -70,7 +70,7 @@ class OrderCheck:
     the source is another server or began anew.
 
     >>> order = OrderCheck(watermark=5)
-    >>> [order.is_late(Event("row", "insert", "d", "t", commit_ts=commit)) for commit in (4, 7, 6)]
+    >>> [order.is_late("d.t", commit) for commit in (4, 7, 6)]
     [True, False, False]
     >>> order.disordered
     True
@@ -80,7 +80,7 @@ class OrderCheck:
         self.watermark = watermark
         self.disordered = False
         """Whether a change came after a later one of its table."""
-        self._last: dict[tuple[str | None, ...], int] = {}
+        self._last: dict[str, int] = {}
         self._last_ddl = 0
 
     def see_watermark(self, event: Event) -> None:
@@ -92,12 +92,10 @@ class OrderCheck:
         """Take in DDL, which no earlier change may follow."""
         self._last_ddl = max(self._last_ddl, event.commit_ts or 0)
 
-    def is_late(self, event: Event) -> bool:
-        """Take in a change, and say whether it is behind the watermark."""
-        commit = event.commit_ts
+    def is_late(self, table: str, commit: int | None) -> bool:
+        """Take in the commit of a change of a table; whether it is behind the watermark."""
         if commit is None:
             return False
-        table = (event.database, event.schema, event.table)
         if commit < max(self._last.get(table, 0), self._last_ddl):
             self.disordered = True
         else:

@@ -25,7 +25,7 @@ from headgate.pipeline.change import KEEP, Change, MessageBatch
 from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.counts import add_counts, add_table, full_name
 from headgate.pipeline.ddl_schedule import DdlSchedule
-from headgate.pipeline.dedup import settle
+from headgate.pipeline.dedup import identity, settle
 from headgate.pipeline.fast_path import FastPath, FastPathResult
 from headgate.pipeline.intake import Intake
 from headgate.pipeline.ordering import by_commit
@@ -150,7 +150,7 @@ class PartitionPass:
         # The fast path knows the tables as they were before the batch.
         if worker.fast_path and not self.sorts and not self.ddl.planned:
             spliced = worker.fast_path.take(self.partition, messages)
-            if spliced is not None:
+            if spliced is not None and self.intake.all_new(spliced.ids):
                 yield from self.take_spliced(messages, spliced)
                 return
         for several in bounded(messages):
@@ -169,13 +169,14 @@ class PartitionPass:
         """Process messages of which some are spliced already."""
         self.counts.events += messages.num_rows - spliced.rest.num_rows
         rest = MessageBatch(self.partition, spliced.rest)
-        changes = self.intake.new_changes(rest, spliced.events, spliced.counts)
+        changes = self.intake.new_beside_spliced(rest, spliced)
         yield from self.emit(changes, spliced)
         row = spliced.last_change()
         if row is not None:  # it may be a delete whose tombstone follows
             last, worker = messages.slice(row, 1), self.worker
             events, _ = decode_columns(last, worker.decode, worker.limit)
-            self.intake.pairs.take(events, [0], last.column("key"), [None], [KEEP])
+            ids = [identity(event) for event in events]
+            self.intake.pairs.take(events, [0], last.column("key"), ids, [KEEP])
 
     def emit(
         self, changes: list[Change], spliced: FastPathResult | None = None

@@ -9,7 +9,7 @@ import msgspec
 from headgate.core.errors import UsageError
 from headgate.spark.storage import Storage
 
-VERSION = 2
+VERSION = 3
 """The version of all state files: raised with each change after which an old file would mean
 something else, or can no longer be read."""
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def write_state(storage: Storage, name: str, content: Any) -> None:
     >>> store = Storage(tempfile.mkdtemp())
     >>> write_state(store, "job.json", {"id": "a"})
     >>> read_state(store, "job.json", dict[str, str | int])
-    {'version': 2, 'id': 'a'}
+    {'version': 3, 'id': 'a'}
     """
     storage.write_json(name, {"version": VERSION, **msgspec.to_builtins(content)})
 
