@@ -1,0 +1,253 @@
+"""How long a message takes from topic to topic, by `headgate run` and by Flink SQL.
+
+Called as a program, this is the paced producer, a process of its own:
+
+    python bench/latency.py BOOTSTRAP TOPIC FORMAT MESSAGES_PER_SECOND SECONDS
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+
+import messages
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from harness import Figures, first_line
+from kafka_topics import LABELS, LATENCY_SOURCE, PARTITIONS, Broker, change_stream, new_name, target
+
+SLOW_PACE = 1_000
+LATENCY_BARS = {"slow": (500, 1_500), "half": (2_000, 4_000)}
+"""Milliseconds, p50 and p99: at SLOW_PACE, and at half of the sustained speed."""
+FIRST_BAR = 15.0
+"""Seconds from the command to the first message, where the class archive is there."""
+LATENCY_SECONDS, WARM_SECONDS = 80, 50
+"""How long messages are sent at the pace, and how many seconds of that do not count: Headgate is a
+new process here, and a JVM is slow at first."""
+TICK = 0.01
+READY, DRAIN = 120, 240
+NOTE = re.compile(rb'"note":"(\d+)@(\d+)"')
+"""Which message, and when it was sent in microseconds: the row carries it through."""
+
+
+@dataclass
+class Latency:
+    """How long messages took at one pace, from being sent to being appended to the target."""
+
+    pace: int
+    sent: int
+    seconds: float
+    """What the producer took to send them: it may not hold the pace."""
+    late: dict[int, float]
+    """Milliseconds by message, those of the warm-up left out."""
+    missing: int
+    first: float
+    """Seconds from the command to the first message that came out."""
+
+    @property
+    def achieved(self) -> float:
+        return self.sent / self.seconds
+
+    def at(self, percent: int) -> float:
+        return quantiles(self.late.values(), n=100, method="inclusive")[percent - 1]
+
+    def cells(self) -> list[str]:
+        late = [f"{self.at(percent):,.0f} ms" for percent in (50, 99)]
+        return [f"{self.achieved:,.0f}", *late, f"{self.first:.1f} s"]
+
+
+@dataclass
+class LatencyBar:
+    """What a time may be at most; None when it was not measured."""
+
+    work: str
+    name: str
+    wanted: float
+    reached: float | None
+    unit: str
+
+    @property
+    def holds(self) -> bool:
+        return self.reached is not None and self.reached <= self.wanted
+
+    def __str__(self) -> str:
+        name = f"{self.name} ≤ {self.wanted:,.0f} {self.unit}"
+        if self.reached is None:
+            return f"not measured: {name}"
+        return f"{'holds' if self.holds else 'MISSED'}: {name}"
+
+
+@dataclass
+class KafkaFigures(Figures):
+    """What was seen of the conversion, and how long its messages took."""
+
+    source: str = ""
+    latency: dict[tuple[str, str], Latency] = field(default_factory=dict)
+    """By side and pace."""
+
+    def sustained(self, work: str) -> float | None:
+        """Messages a second, without what a job costs before it reads."""
+        if not (self.seconds.get(work) and self.startup.get(work)):
+            return None
+        net = median(self.seconds[work]) - median(self.startup[work])
+        return self.messages / net if net > 0 else None
+
+
+VARYING = re.compile(
+    rb'(?<="note":)(?:"(?:[^"\\]|\\.)*"|null)(?=,"created_at":"\d)|(?<="commitTs":)\d+'
+)
+"""The notes in a message's rows, not in its types, and behind them TiCDC's number of the commit."""
+
+
+def stamped(pieces: list[bytes], number: int, sent: int, commit: int | None) -> bytes:
+    """A message that carries its number and when it was sent, in microseconds."""
+    note = b'"%d@%d"' % (number, sent)
+    if commit is None:
+        return note.join(pieces)
+    return b"%b%d%b" % (note.join(pieces[:-1]), commit, pieces[-1])
+
+
+def paced(bootstrap: str, topic: str, format: str, pace: int, seconds: int) -> None:
+    """Send at an even pace; each row's note says which message it is and when it was sent."""
+    texts = [text for chunk in messages.texts(format, 30_000) for text in chunk]
+    ready = [VARYING.split(text.encode()) for text in texts]
+    first_commit = time.time_ns() // 10**6 << 18
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    start, sent, total = time.perf_counter(), 0, pace * seconds
+    while sent < total:
+        due = min(total, int((time.perf_counter() - start) * pace) + 1)
+        now = time.time_ns() // 1000
+        for number in range(sent, due):
+            commit = first_commit + number if format == LATENCY_SOURCE else None
+            value = stamped(ready[number % len(ready)], number, now, commit)
+            send(producer, topic, value, number // 3 % PARTITIONS)
+        sent = due
+        producer.poll(0)
+        time.sleep(TICK)
+    producer.flush(30)
+    print(sent, time.perf_counter() - start)
+
+
+def send(producer: Producer, topic: str, value: bytes, partition: int) -> None:
+    while True:
+        try:
+            return producer.produce(topic, value, partition=partition)
+        except BufferError:
+            producer.poll(0.01)
+
+
+def appended(broker: Broker, topic: str, last: int, wait: float) -> dict[int, tuple[int, int]]:
+    """Of each message, when it was sent and when the last of what came of it was appended.
+
+    Microseconds. Waits until message `last` is there, but no longer than that.
+    """
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "latency", "log_level": 3}
+    )
+    consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
+    found: dict[int, tuple[int, int]] = {}
+    until, idle = time.monotonic() + wait, 0
+    try:
+        while time.monotonic() < until and (last not in found or idle < 2):
+            records = consumer.consume(10_000, timeout=0.5)
+            idle = 0 if records else idle + 1
+            for record in records:
+                if record.error() is None and (note := NOTE.search(record.value() or b"")):
+                    number, sent = int(note[1]), int(note[2])
+                    when = record.timestamp()[1] * 1000
+                    found[number] = (sent, max(when, found.get(number, (0, 0))[1]))
+    finally:
+        consumer.close()
+    return found
+
+
+Running = Callable[[Broker, str, str, str], AbstractContextManager[None]]
+
+
+def latency(broker: Broker, running: Running, format: str, pace: int) -> Latency:
+    """Run a side beside a producer of that pace, and see when its output arrives."""
+    source = broker.create_topic(new_name("paced"), PARTITIONS)
+    pieces = VARYING.split(next(change_stream(format, 1))[1] or b"")
+    primer = stamped(pieces, 0, 0, 1 if format == LATENCY_SOURCE else None)
+    broker.produce(source, [(None, primer, 0, None)])
+    began = time.time()
+    with target(broker) as to, running(broker, format, source, to):
+        if not (primed := appended(broker, to, 0, READY)):
+            raise RuntimeError(f"nothing arrived within {READY} s")
+        told = [broker.bootstrap, source, format, str(pace), str(LATENCY_SECONDS)]
+        done = subprocess.run(
+            [sys.executable, __file__, *told], capture_output=True, text=True, check=True
+        )
+        sent, seconds = done.stdout.split()
+        found = appended(broker, to, int(sent) - 1, DRAIN)
+    broker.delete_topic(source)
+    first_counted = int(int(sent) * WARM_SECONDS / LATENCY_SECONDS)
+    late = {n: (then - at) / 1000 for n, (at, then) in found.items() if n >= first_counted}
+    missing = int(sent) - sum(1 for at, _ in found.values() if at)
+    first = primed[0][1] / 1e6 - began
+    return Latency(pace, int(sent), float(seconds), late, missing, first)
+
+
+def measure_latency(figures: KafkaFigures, broker: Broker, sides: dict[str, Running]) -> None:
+    for side, running in sides.items():
+        rate = figures.sustained(side) or figures.speed(side)
+        paces = {"slow": SLOW_PACE, **({"half": int(rate / 2)} if rate else {})}
+        for name, pace in paces.items():
+            try:
+                seen = latency(broker, running, figures.source, pace)
+            except Exception as error:
+                figures.remark(f"latency of {LABELS[side]} not measured: {first_line(error)}")
+                continue
+            remark_pace(figures, side, seen)
+            if len(seen.late) < 2:
+                continue
+            figures.latency[side, name] = seen
+            print(f"  latency  {LABELS[side]:31} {' '.join(seen.cells())}", flush=True)
+
+
+def remark_pace(figures: KafkaFigures, side: str, seen: Latency) -> None:
+    """Say where messages are missing, or were not sent as fast as they should have been."""
+    if seen.missing:
+        figures.remark(
+            f"{LABELS[side]}: {seen.missing:,} of {seen.sent:,} messages had not arrived "
+            f"{DRAIN} s after the last was sent; the latency is of the others"
+        )
+    if seen.achieved < 0.95 * seen.pace:
+        figures.remark(
+            f"{LABELS[side]}: the producer sent {seen.achieved:,.0f} messages/s of the "
+            f"{seen.pace:,} wanted"
+        )
+
+
+def latency_bars(pace: str, seen: Latency | None) -> list[LatencyBar]:
+    """What Headgate must hold at a pace; the first message is that of the second start."""
+    at = "1,000/s" if pace == "slow" else "half speed"
+    p50, p99 = LATENCY_BARS[pace]
+    found = [
+        LatencyBar(pace, f"p50 at {at}", p50, seen and seen.at(50), "ms"),
+        LatencyBar(pace, f"p99 at {at}", p99, seen and seen.at(99), "ms"),
+    ]
+    if pace == "half":
+        found.append(LatencyBar(pace, "first message", FIRST_BAR, seen and seen.first, "s"))
+    return found
+
+
+LATENCY_HEAD = ["conversion", "by", "sent/s", "p50", "p99", "first message", "bar"]
+
+
+def latency_table(figures: KafkaFigures) -> list[list[str]]:
+    lines = []
+    for (side, pace), seen in figures.latency.items():
+        judged = latency_bars(pace, seen) if side == "headgate" else []
+        lines.append([figures.name, LABELS[side], *seen.cells(), "; ".join(map(str, judged))])
+    return lines
+
+
+if __name__ == "__main__":
+    bootstrap, topic, format, pace, seconds = sys.argv[1:]
+    paced(bootstrap, topic, format, int(pace), int(seconds))
