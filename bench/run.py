@@ -28,30 +28,16 @@ from harness import (
     MESSAGES,
     ROOT,
     SAMPLE,
-    Bar,
-    Figures,
     plain,
     start_spark,
     stop_spark,
 )
 from kafka_topics import FLINK_CONNECTOR, SERVER, connector_settings, flink_jars
-from latency import LATENCY_HEAD, KafkaFigures, LatencyBar, latency_table
+from latency import LATENCY_HEAD, latency_table
+from page import section, summary, write
 from pyspark.sql import SparkSession
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-
-
-def summary(judged: list[tuple[str, Bar | LatencyBar]], count: int) -> str:
-    """The bars that do not hold, and how a run of fewer messages is to be read."""
-    short = [f"{name} {bar}" for name, bar in judged if not bar.holds]
-    rest = "; the others hold." if len(short) < len(judged) else "."
-    text = "Bars: " + ("; ".join(short) + rest if short else "all hold.")
-    if count < MESSAGES:
-        text += (
-            f" This is a trial of {count:,} messages: job start-up weighs more than in a run of"
-            f" {MESSAGES:,}, for which the bars are set. Do not quote it."
-        )
-    return text
 
 
 def machine() -> str:
@@ -78,42 +64,6 @@ def commit() -> str:
     return name + (" with uncommitted changes" if dirty else "")
 
 
-def judged(
-    results: list[Figures], conversions: list[Figures], topics: list[KafkaFigures]
-) -> list[tuple[str, Bar | LatencyBar]]:
-    found: list[tuple[str, Bar | LatencyBar]] = []
-    found += [(r.name, bar) for r in results for bar in decode.bars(r)]
-    found += [(r.name, bar) for r in conversions for bar in convert.bars(r)]
-    return found + [(r.name, bar) for r in topics for bar in kafka.bars(r)]
-
-
-def page(
-    results: list[Figures],
-    conversions: list[Figures],
-    topics: list[KafkaFigures],
-    facts: dict[str, str],
-    rounds: int,
-) -> str:
-    parts = [
-        "# Benchmarks",
-        "Written by `make bench` (`bench/run.py`); do not edit. "
-        "**The figures are of this one run on this one machine.** Absolute speeds differ between "
-        "machines and between runs; what the page supports is the ratios, because everything in "
-        "it was measured in the same run, taking turns.",
-        "\n".join(f"- {name}: {fact}" for name, fact in facts.items()),
-        summary(
-            judged(results, conversions, topics), [*results, *conversions, *topics][0].messages
-        ),
-    ]
-    if results:
-        parts += decode.section(results, rounds)
-    if conversions:
-        parts += convert.section(conversions, rounds)
-    if topics:
-        parts += kafka.section(topics, rounds)
-    return "\n\n".join(parts) + "\n"
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=MESSAGES, help="per format")
@@ -132,7 +82,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out",
         type=Path,
-        help=f"the Markdown page; {PAGE.relative_to(ROOT)} when the run is a full one, else none",
+        help=f"the Markdown page; {PAGE.relative_to(ROOT)} when nothing is cut short, else none",
     )
     args = parser.parse_args()
     args.formats = args.formats.split(",")
@@ -141,7 +91,7 @@ def arguments() -> argparse.Namespace:
             parser.error(f"no format {format!r}; there are: {', '.join(messages.FORMATS)}")
     if args.messages < 3 or args.rounds < 1:
         parser.error("--messages must be at least 3 and --rounds at least 1")
-    full = args.messages >= MESSAGES and args.rounds >= 3 and not (args.no_flink or args.only)
+    full = args.messages >= MESSAGES and args.rounds >= 3 and not args.no_flink
     if args.out is None and full and set(args.formats) == set(messages.FORMATS):
         args.out = PAGE
     return args
@@ -217,7 +167,6 @@ def main() -> None:
         print("\n" + plain(kafka.HEAD, kafka.table(figures)))
         if figures.latency:
             print("\n" + plain(LATENCY_HEAD, latency_table(figures)))
-    print("\n" + summary(judged(results, conversions, topics), args.messages))
     if startups := decode.startup_table(results):
         print(f"\nThe same jobs over {SAMPLE} messages (start-up)")
         print(plain(decode.STARTUP_HEAD, startups))
@@ -227,9 +176,14 @@ def main() -> None:
     for figures in [*results, *conversions, *topics]:
         for remark in figures.remarks:
             print(f"! {figures.name}: {remark}")
+    sections: list[str] = []
+    for part, figures in ((decode, results), (convert, conversions), (kafka, topics)):
+        if figures:
+            bars = summary([(f.name, bar) for f in figures for bar in part.bars(f)], args.messages)
+            print(f"\n{bars}")
+            sections.append(section(part.section(figures, args.rounds), facts, bars))
     if args.out:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(page(results, conversions, topics, facts, args.rounds))
+        write(args.out, sections)
         print(f"\nwrote {args.out}")
 
 
