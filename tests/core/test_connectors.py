@@ -83,6 +83,17 @@ def test_packages_register_connectors_by_entry_points(monkeypatch: pytest.Monkey
         parse_source("loud:")
 
 
+def test_a_format_that_its_producers_write_to_kafka_only_is_refused_by_a_sink_that_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parse_sink("console:?protocol=maxwell")
+    monkeypatch.setattr(ConsoleSink, "any_format", False)
+
+    parse_sink("console:?protocol=debezium")
+    with pytest.raises(UsageError, match=r"the producers of maxwell:oms .*allow-any-format=true"):
+        parse_sink("console:?protocol=maxwell:oms")
+
+
 def test_the_command_lists_connectors_with_all_their_options() -> None:
     listed = json.loads(CliRunner().invoke(cli, ["connectors", "--json"]).output)
 

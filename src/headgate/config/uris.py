@@ -70,7 +70,13 @@ def parse_sink(
     options = {n: v for n, v in rest.items() if n in known or n == BODY}
     options |= {n: own[n] for n in cls.passed_on & known & own.keys()}
     connector = cls.from_uri(replace(address, params=own), options)
-    if target(format)[2].binary and connector.text_only is not None:
+    encoding = target(format)[2]
+    if encoding.kafka_only and not connector.any_format:
+        raise UsageError(
+            f"the producers of {format} write it to Kafka only, and readers of {cls.name} do not "
+            "expect it; choose another format, or set allow-any-format=true"
+        )
+    if encoding.binary and connector.text_only is not None:
         raise UsageError(
             f"{format} is binary, and {connector.text_only} takes text; "
             "write it to a queue or to Parquet"

@@ -127,6 +127,8 @@ class Encoding:
     """From the options: what joins the messages of several rows into one."""
     binary: bool = False
     """Whether messages are binary, so that they cannot be lines of text."""
+    kafka_only: bool = False
+    """Whether its producers write it to Kafka and to no other message queue."""
     has_placeholder: bool = False
     """Whether it has a placeholder for a value that the source's log did not contain."""
     fullest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

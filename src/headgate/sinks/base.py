@@ -150,6 +150,11 @@ class MessageSink(Sink, Protocol):
         return None
 
     @property
+    def any_format(self) -> bool:
+        """Whether it takes formats whose producers write to Kafka only (`Encoding.kafka_only`)."""
+        return True
+
+    @property
     def max_bytes(self) -> int | None:
         """The largest message, key and value and headers together."""
         return None

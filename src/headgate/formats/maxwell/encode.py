@@ -391,4 +391,6 @@ def carries(dialect: str, options: Options) -> frozenset[str]:
     return carried
 
 
-ENCODING = Encoding(Options, make_encoder, carries, {"maxwell": MAXWELL, "oms": MAXWELL})
+ENCODING = Encoding(
+    Options, make_encoder, carries, {"maxwell": MAXWELL, "oms": MAXWELL}, kafka_only=True
+)
