@@ -20,6 +20,7 @@ from headgate.fastpath.convert import converter
 from headgate.pipeline.plan import PartitionReport, PartitionState
 from headgate.pipeline.state import State
 from headgate.pipeline.tombstones import Deleted
+from headgate.sinks.kafka import KafkaSink
 from headgate.sources.message_files import splits
 
 NO_TOPIC = "kafka://127.0.0.1:9?partition-num=3&protocol=debezium"
@@ -87,6 +88,35 @@ def test_what_has_no_topic_is_counted(tmp_path: Path) -> None:
 
     assert [[]] == out.written
     assert {"tombstone": 1} == out.state.totals.losses
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_sink_that_takes_no_tombstones_gets_the_delete_and_the_tombstone_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: bool
+) -> None:
+    monkeypatch.setattr(KafkaSink, "takes_tombstones", False)
+    job = job_of(tmp_path, "debezium", TO)
+    delete, tombstone = sent("tomb-s")
+
+    out = run_job(job, tmp_path, [[delete], [tombstone]] if cut else [[delete, tombstone]])
+
+    ((_, value, *_),) = out.written[0]
+    assert value is not None
+    assert out.state.totals.losses["tombstone"] == 1
+
+
+def test_a_delete_that_is_a_tombstone_and_nothing_else_is_a_dead_letter_of_such_a_sink(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KafkaSink, "takes_tombstones", False)
+    to = "kafka://127.0.0.1:9/out?protocol=debezium-smt"
+    job = job_of(
+        tmp_path, "debezium", f"{to}&delete-tombstone-handling-mode=delete-to-tombstone"
+    )
+
+    out = run_job(job, tmp_path, [sent("tomb-s")[:1]])
+
+    assert ([[]], [(0, "no-message")]) == (out.written, out.letters)
 
 
 def test_a_replay_leaves_the_last_delete_of_a_partition_as_it_is() -> None:

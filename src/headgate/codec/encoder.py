@@ -31,6 +31,12 @@ from headgate.formats.partitioning import DispatchError
 
 IN_A_SCHEMA = {"key", "types", "type-details", "bare-values"}
 """What is not lost where a schema tells it."""
+NULL_DELETE = (
+    "no-message",
+    "the delete would be a message without a value, which the sink does not take; choose another "
+    "way of writing deletes among the format's options",
+)
+"""Why a delete is not written whose tombstone is all there is of it."""
 BY_NAME = ("bare-values", "extra")
 """What is known to be lost by the names in an event's `extra`, as "incomplete" is."""
 
@@ -129,6 +135,8 @@ class Encoder:
         self.flat = "schema-name" not in carried
         self.unlabelled = PerTypeMap(unlabelled_columns)
         self.packer = self.encoding.packer and self.encoding.packer(chosen)
+        self.writes_tombstones = True
+        """Whether messages without a value can be written where the messages go."""
         self.deleted: Event | None = None
         """The row before, if it was a delete."""
         self.may_splice = chosen.splice and self.packer is None
@@ -256,6 +264,10 @@ class Encoder:
         """The messages of an event, with their topic and partition."""
         flat = flattened(event) if event.schema and self.flat else event
         records = self.encode(flat, losses.codes)
+        if not self.writes_tombstones and any(record.value is None for record in records):
+            if kind == "row" and records[0].value is None:
+                return Encoded([], losses.codes, NULL_DELETE)
+            records = [record for record in records if record.value is not None]
         if not records:
             return self.judge([], [kind])
         if self.route is not None:

@@ -86,6 +86,7 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
 def written(spark: SparkSession, job: Job, sink: Sink, events: list[Event]) -> dict[str, Any]:
     """What a sink would get, and what its format cannot represent."""
     encoder = Encoder(sink.format, **sink.encoder_options())
+    encoder.writes_tombstones = sink.connector.takes_tombstones
     losses: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
     messages = 0

@@ -28,6 +28,8 @@ def job_encoders(job: Job, topics: Sequence[KnownTopics]) -> list[Encoder]:
     Rows are completed before they come to it.
     """
     encoders = [Encoder(sink.format, **sink.options) for sink in job.sinks]
+    for encoder, sink in zip(encoders, job.sinks):
+        encoder.writes_tombstones = sink.connector.takes_tombstones
     for encoder, known in zip(encoders, topics):
         encoder.partitions = known.partitions
     return encoders

@@ -137,6 +137,8 @@ class MessageSink(Sink, Protocol):
     uses_topics: ClassVar[bool] = False
     """Whether each message goes to a topic, and one without a topic cannot be written."""
     takes_heartbeats: ClassVar[bool] = True
+    takes_tombstones: ClassVar[bool] = True
+    """Whether messages without a value are written; where not, they are counted as a loss."""
     passed_on: ClassVar[frozenset[str]] = frozenset()
     """Options of its own that the format gets too, if it has them."""
     tolerated: ClassVar[frozenset[str]] = frozenset()
