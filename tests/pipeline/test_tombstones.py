@@ -110,9 +110,7 @@ def test_a_delete_that_is_a_tombstone_and_nothing_else_is_a_dead_letter_of_such_
 ) -> None:
     monkeypatch.setattr(KafkaSink, "takes_tombstones", False)
     to = "kafka://127.0.0.1:9/out?protocol=debezium-smt"
-    job = job_of(
-        tmp_path, "debezium", f"{to}&delete-tombstone-handling-mode=delete-to-tombstone"
-    )
+    job = job_of(tmp_path, "debezium", f"{to}&delete-tombstone-handling-mode=delete-to-tombstone")
 
     out = run_job(job, tmp_path, [sent("tomb-s")[:1]])
 
