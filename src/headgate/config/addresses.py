@@ -25,6 +25,9 @@ _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\])(?::(\d{1,5}))?", re.A
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BETWEEN_HOSTS = re.compile("[,;]")
+SECRETS = ("password", "jaas.config", "token", "secret", "access-key", "secret-key")
+"""Ends of the names of parameters whose values are secret."""
 _IN_URI = "percent-encode : / ? # @ & % in names and passwords"
 
 
@@ -61,7 +64,7 @@ def take_apart(
         raise UsageError("the URI has a '#'; write it as %23")
     params = _merged(_query(query, fill), given)
     for name, value in params.items():
-        if name.endswith(("password", "jaas.config", "token", "secret", "access-key")):
+        if name.endswith(SECRETS):
             env.hide(value)
     shape: type[Shape] = registry.load(scheme)
     if shape.authority == "hosts":
@@ -187,8 +190,8 @@ def _with_hosts(
 
 
 def _hosts(hosts: str, default_port: int, secretive: bool) -> Iterable[str]:
-    """Each host as host:port."""
-    for number, host in enumerate(hosts.split(","), 1):
+    """Each host as host:port; a semicolon separates them as well as a comma."""
+    for number, host in enumerate(_BETWEEN_HOSTS.split(hosts), 1):
         match = _HOST.fullmatch(host.strip())
         if match is None or not 1 <= int(match[2] or default_port) <= 65535:
             which = f"broker {number}" if secretive else f"broker {shown(host)}"
@@ -214,7 +217,7 @@ def _decoded(text: str) -> str:
 def _hide_parts(text: str, env: Environment) -> None:
     """Hide every part of a URI from an environment variable that is not a known word."""
     words = {*_all_schemes(), *_plain_words(), *registered(), "true", "false"}
-    for part in re.split(r"[?&=/:@,]+", text):
+    for part in re.split(r"[?&=/:@,;]+", text):
         if part and part not in words:
             env.hide(part)
 
@@ -247,7 +250,8 @@ def masked(uri: str) -> str:
     """
     before, question, query = uri.partition("?")
     head, slashes, rest = before.partition("//")
-    if slashes and not all(_HOST.fullmatch(b) for b in rest.partition("/")[0].split(",")):
+    hosts = _BETWEEN_HOSTS.split(rest.partition("/")[0])
+    if slashes and not all(map(_HOST.fullmatch, hosts)):
         # Up to the last @ of all: a password may have any character that was not encoded.
         _, at, after = (rest + question + query).rpartition("@")
         if at:
