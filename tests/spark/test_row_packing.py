@@ -26,6 +26,7 @@ def message(n: int, rng: Random) -> Flat:
         "partition": rng.choice([None, 0, 7]),
         "topic": rng.choice([None, "a", "ä.b"]),
         "headers": rng.choice([None, None, to_text([("trace", b"\1"), ("none", None)])]),
+        "table": rng.choice([None, "orders", "ö"]),
     }
 
 
@@ -45,14 +46,16 @@ def taken_apart(
 ) -> list[Any]:
     table = pa.Table.from_batches(batches, PACK_SCHEMA)
     frame = spark.createDataFrame(table).coalesce(1)
-    return [row.asDict(recursive=True) for row in unpacked(frame, with_headers).collect()]
+    found = unpacked(frame, with_headers, with_tables=True).collect()
+    return [row.asDict(recursive=True) for row in found]
 
 
 def expected(flat: Flat) -> Flat:
     named = {"key": ID_HEADER, "value": flat["id"].encode()}
     trace = [{"key": "trace", "value": b"\1"}, {"key": "none", "value": None}]
     headers = [*(trace if flat["headers"] else ()), named]
-    return {**{n: flat[n] for n in ("key", "value", "partition", "topic")}, "headers": headers}
+    kept = ("key", "value", "partition", "topic", "table")
+    return {**{n: flat[n] for n in kept}, "headers": headers}
 
 
 @pytest.mark.parametrize("size", [1, 1_000, row_packing.PACK_BYTES])

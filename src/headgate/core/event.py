@@ -89,3 +89,5 @@ class Record(msgspec.Struct, gc=False):
     headers: tuple[tuple[str, bytes], ...] | None = None
     topic: str | None = None
     partition: int | None = None
+    table: str | None = None
+    """The table it is of, for sinks that ask for it."""

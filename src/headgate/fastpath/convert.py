@@ -296,7 +296,7 @@ def answer(events: list[Event], outcomes: list[list[Encoded]], informed: bool) -
 
     first = events[0]
     records = tuple(
-        WrittenRecord(r.value, r.key, r.headers, r.topic, r.partition, losses, sink)
+        WrittenRecord(r.value, r.key, r.headers, r.topic, r.partition, losses, sink, r.table)
         for sink, own in enumerate(outcomes)
         for outcome in own
         for r, losses in zip(outcome.records, spread(outcome.records, outcome.lost))

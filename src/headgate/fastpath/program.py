@@ -45,6 +45,7 @@ class Columns(NamedTuple):
     headers: pa.Array
     losses: pa.Array
     sink: Any
+    table: pa.Array
 
 
 def columns_of(made: Sequence[WrittenRecord]) -> Columns:
@@ -57,6 +58,7 @@ def columns_of(made: Sequence[WrittenRecord]) -> Columns:
         headers([each.headers for each in made]),
         pa.array([each.losses for each in made], pa.list_(pa.string())),
         np.array([each.sink for each in made], np.int32),
+        pa.array([each.table for each in made], pa.string()),
     )
 
 

@@ -46,6 +46,7 @@ class WrittenRecord(NamedTuple):
     partition: int | None
     losses: Any = None
     sink: int = 0
+    table: str | None = None
 
 
 class Answer(NamedTuple):

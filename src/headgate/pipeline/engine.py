@@ -38,7 +38,7 @@ from headgate.spark.checkpoint import check_progress, query_id
 from headgate.spark.row_packing import unpacked
 from headgate.spark.storage import Storage
 
-RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
+RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}, table string"
 JUDGED_MESSAGES = 100
 """The share of dead letters is that of at least so many messages."""
 
@@ -51,6 +51,8 @@ class TooManyInvalid(HeadgateError):
 class Parts:
     """What a sink gets of a batch, one part after the other, and the topics it goes to."""
 
+    with_tables: bool = False
+    """Whether the sink asks for the tables of messages."""
     frames: list[DataFrame] = field(default_factory=list)
     topics: set[str] = field(default_factory=set)
 
@@ -109,7 +111,7 @@ class Engine:
             self.states.belongs_to(query_id(self.spark_checkpoint))
             state = self.states.before(number)
             before = state.totals
-            parts = [Parts() for _ in self.job.sinks]
+            parts = [Parts(sink.connector.uses_tables) for sink in self.job.sinks]
             dead_letters: list[DataFrame] = []
             passes: list[PassResult] = []
             reports: list[PartitionReport] = []
@@ -252,7 +254,7 @@ class Engine:
                 self.add_records(parts, waiting)
                 waiting = []
                 chosen = rows.where(F.col("step") == step) if ddl else rows
-                parts.frames.append(unpacked(chosen, with_headers))
+                parts.frames.append(unpacked(chosen, with_headers, parts.with_tables))
             if step < len(ddl):
                 waiting += self.encoded(encoder, ddl[step])
         self.add_records(parts, waiting)
@@ -272,8 +274,10 @@ class Engine:
             return []
         encoder.topic = ddl.topic
         records = with_ids(encoder(ddl.event).records, ddl.id)
-        for record in records if ddl.topic is not None else ():
-            record.topic = ddl.topic
+        for record in records:
+            record.table = ddl.event.table
+            if ddl.topic is not None:
+                record.topic = ddl.topic
         return records
 
     def add_watermark(self, state: State, number: int, parts: list[Parts]) -> None:
@@ -310,8 +314,9 @@ class Engine:
             event = Event("heartbeat", event_time=self.state.newest, emit_time=now)
             batch = Batch(self.state.batch, SourceRange(), self.still_ours)
             for sink, each in enumerate(self.writers):
-                if self.job.sinks[sink].connector.takes_heartbeats:
-                    parts = Parts()
+                connector = self.job.sinks[sink].connector
+                if connector.takes_heartbeats:
+                    parts = Parts(connector.uses_tables)
                     self.add_records(parts, self.broadcast(sink, event, self.state.topics))
                     each.write(batch, parts.frames, parts.topics)
         finally:
@@ -321,8 +326,9 @@ class Engine:
         """Messages that the driver has, as a part of their own."""
         if not records:
             return
-        rows = [(r.key, r.value, r.partition, r.topic, r.headers) for r in records]
-        parts.frames.append(self.spark.createDataFrame(rows, RECORD_DDL).coalesce(1))
+        rows = [(r.key, r.value, r.partition, r.topic, r.headers, r.table) for r in records]
+        frame = self.spark.createDataFrame(rows, RECORD_DDL).coalesce(1)
+        parts.frames.append(frame if parts.with_tables else frame.drop("table"))
         parts.topics.update(r.topic for r in records if r.topic is not None)
 
     def judge(

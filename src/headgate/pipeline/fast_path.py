@@ -40,6 +40,7 @@ from headgate.pipeline.change import offset_names
 from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.counts import full_name
 from headgate.pipeline.dedup import digest, identity, identity_text
+from headgate.pipeline.delivery import Fitting
 from headgate.pipeline.ordering import commit_time
 from headgate.pipeline.plan import KnownTopics
 from headgate.selection.selection import Selection, SelectionError
@@ -146,6 +147,8 @@ class FastPathResult:
         columns["id"] = with_numbers(self.names.take(pa.array(rows)), rows)
         columns["partition"] = by_kind(fixed.partition, kinds)
         columns["topic"] = by_kind(fixed.topic, kinds)
+        if fixed.table.null_count < len(fixed.table):
+            columns["table"] = by_kind(fixed.table, kinds)
         return rows, columns
 
 
@@ -233,6 +236,7 @@ class FastPath:
         decode, tables = job_decoder(self.job.source), self.tables
         selection = Selection(self.job)
         encoders = job_encoders(self.job, self.topics)
+        fittings = [Fitting(sink, each) for sink, each in zip(self.job.sinks, encoders)]
         uses_topics = [sink.connector.uses_topics for sink in self.job.sinks]
         refused = {topic for known in self.topics for topic in known.refused}
 
@@ -251,7 +255,8 @@ class FastPath:
             for encoder in encoders:
                 encoder.topic = topic
             outcomes = [encoder(event, untyped) for encoder in encoders]
-            for outcome, needs_topic in zip(outcomes, uses_topics):
+            for outcome, fit, needs_topic in zip(outcomes, fittings, uses_topics):
+                fit(event, outcome)
                 if outcome.error is not None:
                     return None
                 for record in outcome.records:
@@ -313,9 +318,14 @@ class FastPath:
         return PlacedChanges(rows.tolist(), ids, tables, commits, spliced.times[rows].tolist())
 
     def too_large(self, spliced: Spliced) -> bool:
-        """Whether any message is larger than a sink takes."""
-        sizes = [sink.connector.max_bytes for sink in self.job.sinks]
-        limits = [size for size in sizes if size is not None]
-        if not limits or not len(spliced.rows):
+        """Whether any message, or its key, is larger than a sink takes."""
+        if not len(spliced.rows):
             return False
-        return bool((np.diff(spliced.value_ends) + np.diff(spliced.key_ends)).max() > min(limits))
+        keys = np.diff(spliced.key_ends)
+        whole = np.diff(spliced.value_ends) + keys
+        sinks = [sink.connector for sink in self.job.sinks]
+        return any(
+            limit is not None and bool(sizes.max() > limit)
+            for sink in sinks
+            for sizes, limit in ((whole, sink.max_bytes), (keys, sink.max_header_bytes))
+        )

@@ -10,16 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.events import to_batch
-from headgate.arrow.headers import ID_HEADER, from_text, header_bytes, to_text
+from headgate.arrow.headers import ID_HEADER, from_text, to_text
 from headgate.codec.encoder import Encoded, Encoder
 from headgate.codec.packing import packed
-from headgate.config.job import Job, Sink
-from headgate.core.errors import shown
+from headgate.config.job import Job
 from headgate.core.event import Record
-from headgate.core.losses import kind_of
 from headgate.fastpath.convert import in_rows
 from headgate.pipeline.change import Change
 from headgate.pipeline.counts import table_name
+from headgate.pipeline.delivery import DeliveryCheck, Fitting
 from headgate.pipeline.fast_path import FastPathResult
 from headgate.pipeline.plan import KnownTopics
 from headgate.pipeline.rejections import Rejection, Rejections
@@ -109,6 +108,7 @@ class Outgoing(NamedTuple):
             partition=pa.array([r.partition for r in records], pa.int32()),
             topic=pa.array([r.topic for r in records], pa.string()),
             headers=pa.array(self.headers[part], pa.string()),
+            table=pa.array([r.table for r in records], pa.string()),
         )
 
 
@@ -119,6 +119,7 @@ class MessageOutput:
         self, job: Job, encoders: Sequence[Encoder], topics: Sequence[KnownTopics]
     ) -> None:
         self.encoders = encoders
+        self.fittings = [Fitting(sink, each) for sink, each in zip(job.sinks, encoders)]
         self.checks = [
             DeliveryCheck(sink, known.refused, len(job.sinks) > 1)
             for sink, known in zip(job.sinks, topics or [KnownTopics()] * len(job.sinks))
@@ -132,6 +133,8 @@ class MessageOutput:
         rejections: Rejections = {}
         for change in changes:
             change.encoded = [encoded(encoder, change) for encoder in self.encoders]
+            for fit, outcome in zip(self.fittings, change.encoded):
+                fit(change.event, outcome)
         for sink, check in enumerate(self.checks):
             for change in changes:
                 error = check(change, change.encoded[sink])
@@ -205,66 +208,3 @@ def packed_rows(
     records, _ = packed(encoder, [change.event for change in changes], outcomes)
     names = [dict(record.headers or ())[ID_HEADER].decode() for record in records]
     return Outgoing(records, names, [None] * len(records))
-
-
-class DeliveryCheck:
-    """Finds what keeps messages from a sink.
-
-    There is no topic for it, or one that the sink refuses, or the message is too large.
-    """
-
-    def __init__(self, sink: Sink, refused: dict[str, str], is_named: bool) -> None:
-        self.name = f"{sink.name}: " if is_named else ""
-        """Of several sinks, which one it is."""
-        self.uses_topics, self.max_bytes = sink.connector.uses_topics, sink.connector.max_bytes
-        self.refused = refused
-
-    def __call__(self, change: Change, outcome: Encoded) -> tuple[str, str] | None:
-        """The code and reason for which a change cannot be written."""
-        error = outcome.error
-        if error is None and self.uses_topics:
-            error = self.without_topic(change, outcome)
-        if error is None and self.max_bytes is not None:
-            error = self.too_large(change, outcome.records, self.max_bytes)
-        if error is None or change.event.error is not None:
-            return error
-        code, reason = error
-        return code, f"{self.name}{reason}"
-
-    def without_topic(self, change: Change, outcome: Encoded) -> tuple[str, str] | None:
-        """Whether there is no topic that takes a message."""
-        records = outcome.records
-        if not records:
-            return None
-        topic = records[0].topic if change.topic is None else change.topic
-        if topic is None:
-            if change.event.kind in ("row", "ddl"):
-                reason = "no route names a topic for it; add one, or give the sink a topic"
-                return "no-topic", reason
-            # A marker, heartbeat or tombstone of no table: there is nowhere to send it.
-            outcome.records, outcome.lost = [], [kind_of(change.event)]
-            return None
-        if topic in self.refused:
-            return (
-                "refused-topic",
-                f"the sink does not take the topic {shown(topic)}: {self.refused[topic]}; send the "
-                "table to another one by a route, or by the sink's topic",
-            )
-        return None
-
-    def too_large(
-        self, change: Change, records: list[Record], max_bytes: int
-    ) -> tuple[str, str] | None:
-        """Whether a message is larger than the sink takes."""
-        headers = change.headers
-        for record in records:
-            size = len(record.value or b"") + len(record.key or b"")
-            if headers is not None or record.headers:
-                size += header_bytes((*from_text(headers), *(record.headers or ())))
-            if size > max_bytes:
-                return (
-                    "too-large",
-                    f"the message would be larger than the {max_bytes} bytes that the sink "
-                    "takes, its headers included; set max-message-bytes there and on the broker",
-                )
-        return None

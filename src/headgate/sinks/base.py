@@ -88,8 +88,9 @@ class Writer(Protocol):
     def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write the messages of a batch, step by step: one is durable before the next begins.
 
-        A step has the columns key, value, partition, topic and headers. After a crash the same
-        batch is written again; what that means is the sink's promise.
+        A step has the columns key, value, partition, topic and headers, and for a sink with
+        `uses_tables` table. After a crash the same batch is written again; what that means is the
+        sink's promise.
         """
 
 
@@ -139,6 +140,10 @@ class MessageSink(Sink, Protocol):
     takes_heartbeats: ClassVar[bool] = True
     takes_tombstones: ClassVar[bool] = True
     """Whether messages without a value are written; where not, they are counted as a loss."""
+    uses_tables: ClassVar[bool] = False
+    """Whether each message comes with the name of its table, without its database."""
+    uses_row_keys: ClassVar[bool] = False
+    """Whether a row's message has the row's key as its key, where the format gives it none."""
     passed_on: ClassVar[frozenset[str]] = frozenset()
     """Options of its own that the format gets too, if it has them."""
     tolerated: ClassVar[frozenset[str]] = frozenset()
@@ -159,6 +164,11 @@ class MessageSink(Sink, Protocol):
     @property
     def max_bytes(self) -> int | None:
         """The largest message, key and value and headers together."""
+        return None
+
+    @property
+    def max_header_bytes(self) -> int | None:
+        """The largest key and headers together."""
         return None
 
     def for_workers(self) -> Self:

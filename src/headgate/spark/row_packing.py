@@ -25,6 +25,7 @@ FLAT_SCHEMA = pa.schema(
         ("partition", pa.int32()),
         ("topic", pa.string()),
         ("headers", pa.string()),
+        ("table", pa.string()),
     ]
 )
 """A message for a sink. The id is what it is known by; headers are as text, without the id."""
@@ -41,12 +42,14 @@ PACK_SCHEMA = pa.schema(
         ("partitions", _NUMBERS),
         ("topics", _TEXTS),
         ("topic_at", _NUMBERS),
+        ("tables", _TEXTS),
+        ("table_at", _NUMBERS),
         ("carried", _TEXTS),
     ]
 )
 """Messages of one step for one sink: `at` is where each begins and, last, where they end. What no
-message has, or none is missing, is null; so is `topic_at` where all have one topic. Spark takes
-numbers over one by one, so that there are as few lists of them as can be."""
+message has, or none is missing, is null; so is `topic_at` where all have one topic, and `table_at`.
+Spark takes numbers over one by one, so that there are as few lists of them as can be."""
 
 
 def flat_rows(rows: int, **columns: pa.Array) -> pa.RecordBatch:
@@ -88,10 +91,14 @@ def pack_messages(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Ar
     ):
         if given.null_count < len(given):
             found[name] = pa.ListArray.from_arrays(lists, given)
-    topics = flat.column("topic").dictionary_encode()
-    found["topics"] = pa.array([topics.dictionary.to_pylist()] * count, _TEXTS)
-    if len(topics.dictionary) != 1 or topics.null_count:
-        found["topic_at"] = pa.ListArray.from_arrays(lists, topics.indices)
+    for name in ("topic", "table"):
+        column = flat.column(name)
+        if column.null_count == len(column):
+            continue
+        names = column.dictionary_encode()
+        found[f"{name}s"] = pa.array([names.dictionary.to_pylist()] * count, _TEXTS)
+        if len(names.dictionary) != 1 or names.null_count:
+            found[f"{name}_at"] = pa.ListArray.from_arrays(lists, names.indices)
     return found
 
 
@@ -114,10 +121,11 @@ def cut(starts: Any) -> Any:
     return np.concatenate([[0], changes, [len(number)]]).astype(np.int32)
 
 
-def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
+def unpacked(work: DataFrame, with_headers: bool, with_tables: bool = False) -> DataFrame:
     """The messages of packs in their order, in the columns that a sink takes.
 
     `with_headers` says whether any has more headers than its id: to read them is dear.
+    `with_tables` says whether the sink asks for the tables.
     """
     packed = [name for name in PACK_SCHEMA.names if name not in ("sink", "step")]
     each = work.selectExpr(*packed, "explode(sequence(0, size(value_at) - 2)) AS n")
@@ -129,9 +137,15 @@ def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
         f"{piece('key')} AS key",
         f"{piece('value')} AS value",
         "get(partitions, n) AS partition",
-        "get(topics, IF(topic_at IS NULL, 0, get(topic_at, n))) AS topic",
+        f"{choice('topic')} AS topic",
         f"{headers} AS headers",
+        *([f"{choice('table')} AS table"] if with_tables else ()),
     )
+
+
+def choice(name: str) -> str:
+    """Spark's expression for one message's name among those of its pack."""
+    return f"get({name}s, IF({name}_at IS NULL, 0, get({name}_at, n)))"
 
 
 def piece(name: str) -> str:
