@@ -93,15 +93,17 @@ def settings(*names: str) -> dict[str, str]:
     return on_classpath(jars)
 
 
-def checked(wanted: Sequence[str]) -> list[Path]:
+def checked(wanted: Sequence[str], checksums: Path | None = None) -> list[Path]:
     """The jars of a connector, each of which is the one that Headgate was tested with.
 
-    Of connectors that are not Headgate's own no checksums are known.
+    `checksums` is a file like CHECKSUMS, which has those of CONNECTORS; of connectors that are not
+    Headgate's own none are known.
     """
     jars = resolve(wanted, transitive=False)
-    if tuple(wanted) not in CONNECTORS.values():
+    if checksums is None and tuple(wanted) not in CONNECTORS.values():
         return jars
-    known = dict(line.split()[::-1] for line in CHECKSUMS.read_text().splitlines())
+    lines = (checksums or CHECKSUMS).read_text().splitlines()
+    known = dict(line.split()[::-1] for line in lines)
     names = {"{1}-{2}.jar".format(*coordinate.split(":")) for coordinate in wanted}
     wrong = [f"{name} is missing" for name in sorted(names - {jar.name for jar in jars})]
     for jar in jars:
