@@ -625,6 +625,8 @@ pipeline: {{spark: {{spark.x: "${{A}}"}}}}
 @pytest.mark.parametrize(
     ("uri", "expected"),
     [
+        ("kafka://h1:9092;h2/t?protocol=maxwell", "kafka://h1:9092;h2/t?protocol=maxwell"),
+        ("kafka://u:p;w@h1;h2/t?protocol=maxwell", "kafka://***@h1;h2/t?protocol=maxwell"),
         ("kafka://h1:9092,h2/t?protocol=maxwell", "kafka://h1:9092,h2/t?protocol=maxwell"),
         ("kafka://a:b@h/t", "kafka://***@h/t"),
         ("kafka://a:b/c@h/t", "kafka://***@h/t"),
