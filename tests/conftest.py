@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need Kafka."""
+"""Fixtures of the tests that need servers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from kafka_broker import Broker
+from rocketmq_server import Server
 from s3_server import S3Server
 
 from headgate.core.errors import UsageError
@@ -20,6 +21,18 @@ def broker() -> Iterator[Broker]:
     except UsageError as error:
         warnings.warn(f"NOT TESTED, no Kafka broker: {error}", stacklevel=1)
         pytest.skip(f"no Kafka broker: {error}")
+    with found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def rocketmq() -> Iterator[Server]:
+    """One RocketMQ for all tests; without its parts they skip, which CI counts as a failure."""
+    try:
+        found = Server(tls=True)
+    except UsageError as error:
+        warnings.warn(f"NOT TESTED, no RocketMQ: {error}", stacklevel=1)
+        pytest.skip(f"no RocketMQ: {error}")
     with found:
         yield found
 

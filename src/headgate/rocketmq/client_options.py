@@ -1,0 +1,165 @@
+"""Parameters of a RocketMQ URI, and the connection that they describe."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self, TypeVar
+
+from headgate.core.connectors import Address
+from headgate.core.errors import UsageError
+from headgate.core.options import build, option
+from headgate.core.scalars import duration, truth
+
+DEFAULT_PORT = 9876
+"""Of name servers."""
+TIMEOUT = 3.0
+"""Seconds that a request may take."""
+LONGEST_TIMEOUT = 60.0
+MAX_PEM_BYTES = 1024 * 1024
+
+
+def _timeout(text: str) -> float:
+    seconds = duration(text)
+    if not 0.1 <= seconds <= LONGEST_TIMEOUT:
+        raise UsageError("timeout is out of range; it is 100ms to 1m")
+    return seconds
+
+
+@dataclass(frozen=True)
+class RocketMQOptions:
+    """Parameters of any RocketMQ URI."""
+
+    access_key: str | None = option(
+        None,
+        "access key of ACL, the user's name; `rocketmq://ACCESS-KEY:SECRET-KEY@…` is the same",
+        private=True,
+    )
+    secret_key: str | None = option(None, "secret key of the access key", private=True)
+    security_token: str | None = option(
+        None, "token of temporary credentials, as clouds give them", private=True
+    )
+    enable_tls: bool | None = option(
+        None,
+        "whether to use TLS; if it is not set: where there is a ca, cert or key",
+        read=truth,
+        private=True,
+    )
+    ca: str | None = option(
+        None,
+        "PEM file of the certificate authority, read at start: workers need not have it",
+        private=True,
+    )
+    cert: str | None = option(None, "PEM file of the client's certificate", private=True)
+    key: str | None = option(None, "PEM file of the client's key, in PKCS#8", private=True)
+    insecure_skip_verify: bool = option(
+        False, "do not check the servers' certificates", read=truth, private=True
+    )
+    timeout: float | None = option(
+        None, "how long a request may take, 3s if it is not set", read=_timeout
+    )
+
+
+T = TypeVar("T", bound=RocketMQOptions)
+
+
+@dataclass(frozen=True)
+class Tls:
+    """PEM texts by which servers are trusted, and the client is known."""
+
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = field(default=None, repr=False)
+    verify: bool = True
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How the servers are reached. It can be pickled; its text shows no secret.
+
+    >>> Connection(("n1:9876", "n2:9876"), "me", "hunter2").address
+    'rocketmq://n1:9876;n2:9876'
+    """
+
+    servers: tuple[str, ...]
+    """Name servers, each as `host:port`."""
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    security_token: str | None = field(default=None, repr=False)
+    tls: Tls | None = field(default=None, repr=False)
+    timeout: float = TIMEOUT
+
+    @property
+    def address(self) -> str:
+        """The name servers, for errors."""
+        return f"rocketmq://{';'.join(self.servers)}"
+
+    def without_secrets(self) -> Self:
+        """The connection as it may be shown and stored."""
+        return replace(self, access_key=None, secret_key=None, security_token=None, tls=None)
+
+
+def connection_of(options: type[T], address: Address) -> tuple[T, Connection]:
+    """The options of a URI, and the connection.
+
+    >>> address = Address("rocketmq", ("h:9876",), params={"timeout": "5s"})
+    >>> connection_of(RocketMQOptions, address)[1].timeout
+    5.0
+    """
+    if "/" in address.path or "@" in address.path:
+        raise UsageError(
+            "a topic's name has no / and no @; percent-encode : / ? # @ & % in names and passwords"
+        )
+    own = build(options, address.params)
+    user, secret = own.access_key, own.secret_key
+    if address.login is not None:
+        if user is not None or secret is not None:
+            raise UsageError("the access key is both before @ and in access-key; give it once")
+        user, secret = address.login
+    if (user is None) != (secret is None):
+        raise UsageError("access-key and secret-key belong together; give both or neither")
+    if own.security_token is not None and user is None:
+        raise UsageError("security-token takes an access-key and a secret-key too")
+    for text in (user, secret, own.security_token):
+        if text is not None:
+            address.env.hide(text)
+    timeout = TIMEOUT if own.timeout is None else own.timeout
+    tls = _tls(own, address)
+    return own, Connection(address.hosts, user, secret, own.security_token, tls, timeout)
+
+
+def _tls(own: RocketMQOptions, address: Address) -> Tls | None:
+    """How TLS is used; None where it is not."""
+    given = {"ca": own.ca, "cert": own.cert, "key": own.key}
+    files = {word: path for word, path in given.items() if path is not None}
+    skip = own.insecure_skip_verify
+    enabled = bool(files) or skip if own.enable_tls is None else own.enable_tls
+    if not enabled:
+        if files or skip:
+            raise UsageError(
+                "enable-tls is false, but ca, cert, key or insecure-skip-verify is set"
+            )
+        return None
+    if ("cert" in files) != ("key" in files):
+        raise UsageError("cert and key belong together; give both or neither")
+    texts = {word: _pem(word, path, address.base) for word, path in files.items()}
+    if "key" in texts:
+        address.env.hide(texts["key"])
+    return Tls(texts.get("ca"), texts.get("cert"), texts.get("key"), not skip)
+
+
+def _pem(word: str, path: str, base: str | None) -> str:
+    """The text of a PEM file. Workers get the text, as they may not have the file."""
+    file = Path(os.path.join(base or os.getcwd(), path))
+    try:
+        if file.stat().st_size > MAX_PEM_BYTES:
+            raise UsageError(f"the file of {word} is too large to be PEM")
+        text = file.read_text("ascii")
+    except OSError as error:
+        raise UsageError(f"the file of {word} cannot be read: {error.strerror}") from None
+    except ValueError:
+        text = ""
+    if "-----BEGIN " not in text:
+        raise UsageError(f"the file of {word} is not PEM; it starts with -----BEGIN")
+    return text

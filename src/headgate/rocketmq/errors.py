@@ -1,0 +1,93 @@
+"""What RocketMQ's servers answer where something is wrong, and what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headgate.core.errors import HeadgateError, UsageError, shown
+
+T = TypeVar("T")
+
+TRIES, PAUSE = 3, 1.0
+"""How often a question is asked while servers do not answer, and the seconds in between."""
+SYSTEM_ERROR, SYSTEM_BUSY = 1, 2
+NOT_FLUSHED, NO_REPLICA, NOT_REPLICATED = 10, 11, 12
+MESSAGE_ILLEGAL, NOT_AVAILABLE, NO_PERMISSION, NO_TOPIC = 13, 14, 16, 17
+NO_GROUP, FLOW_CONTROL = 26, 215
+PASSING = {
+    SYSTEM_ERROR,
+    SYSTEM_BUSY,
+    NOT_FLUSHED,
+    NO_REPLICA,
+    NOT_REPLICATED,
+    NOT_AVAILABLE,
+    FLOW_CONTROL,
+}
+"""Answers that may be others when one asks again: a broker is busy, starts, or lacks replicas."""
+UNREACHABLE = {
+    "RemotingConnectException",
+    "RemotingTimeoutException",
+    "RemotingSendRequestException",
+    "RemotingTooMuchRequestException",
+}
+"""Exceptions of the client where no answer came."""
+REMEDIES = {
+    NO_PERMISSION: "check access-key and secret-key, and what the user may do with the topic",
+    MESSAGE_ILLEGAL: "check max-message-bytes and the broker's maxMessageSize",
+    NO_TOPIC: "create the topic",
+    NO_GROUP: "create the group, or name another one in group",
+}
+
+
+class ClientError(UsageError):
+    """RocketMQ refused a request, or nobody answered it."""
+
+    def __init__(self, message: str, passes: bool = False, code: int | None = None) -> None:
+        super().__init__(message)
+        self.passes = passes
+        """Whether asking again may help."""
+        self.code = code
+        """RocketMQ's own code, if there was an answer."""
+
+
+def answered(where: str, code: int, remark: str) -> ClientError:
+    """The error of an answer that is none."""
+    remedy = REMEDIES.get(code, "look at the broker's log")
+    return ClientError(
+        f"{where}: RocketMQ says: {sentence(remark) or f'code {code}'}; {remedy}",
+        code in PASSING,
+        code,
+    )
+
+
+def translated(where: str, error: Any) -> ClientError:
+    """An exception of the Java client as an error."""
+    kind = str(error.getClass().getSimpleName())
+    if kind in UNREACHABLE:
+        return ClientError(
+            f"{where}: no answer ({sentence(str(error.getMessage()))}); check the address and "
+            "whether the servers run",
+            passes=True,
+        )
+    if kind in ("MQBrokerException", "MQClientException"):
+        return answered(where, int(error.getResponseCode()), str(error.getErrorMessage()))
+    return ClientError(f"{where}: {kind}: {sentence(str(error.getMessage()))}; check the address")
+
+
+def sentence(remark: str) -> str:
+    """What RocketMQ says, in one short line."""
+    return shown(remark.partition("\n")[0].partition("\r")[0], 300)[1:-1]
+
+
+def retried(ask: Callable[[], T], tries: int = TRIES) -> T:
+    """The answer to a question, which is asked again while servers do not answer."""
+    for again in range(tries - 1, -1, -1):
+        try:
+            return ask()
+        except ClientError as error:
+            if not again or not error.passes:
+                raise
+        time.sleep(PAUSE)
+    raise HeadgateError("a question is asked at least once")
