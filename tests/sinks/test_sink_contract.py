@@ -22,7 +22,7 @@ from headgate.core.options import spelled
 from headgate.sinks import SINKS
 from headgate.sinks.base import Batch, Target, Writer
 
-COLUMNS = f"key binary, value binary, partition int, topic string, headers {TYPE}"
+COLUMNS = f"key binary, value binary, partition int, topic string, headers {TYPE}, table string"
 STEPS = [[b"1", b"2"], [b"3"]]
 VALUES = [value for step in STEPS for value in step]
 ANSWER_SECONDS = 60
@@ -42,7 +42,7 @@ def world(
     capsysbinary: pytest.CaptureFixture[bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:
-    return World(tmp_path, lambda: request.getfixturevalue("broker"), capsysbinary, monkeypatch)
+    return World(tmp_path, request.getfixturevalue, capsysbinary, monkeypatch)
 
 
 def sink_of(world: World, scheme: str, name: str) -> Sink:
@@ -55,10 +55,12 @@ def opened(spark: SparkSession, sink: Sink) -> Writer:
 
 def steps(spark: SparkSession, sink: Sink) -> list[DataFrame]:
     topic = sink.options.get("topic")
-    return [
-        spark.createDataFrame([(None, v, None, topic, None) for v in values], COLUMNS).coalesce(1)
+    frames = [
+        spark.createDataFrame([(None, v, None, topic, None, "t") for v in values], COLUMNS)
         for values in STEPS
     ]
+    given = frames[0].columns if sink.connector.uses_tables else frames[0].columns[:-1]
+    return [frame.select(given).coalesce(1) for frame in frames]
 
 
 def batch(number: int = 0, stop_at: int | None = None) -> Batch:

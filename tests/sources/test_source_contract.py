@@ -36,7 +36,7 @@ def world(
     capsysbinary: pytest.CaptureFixture[bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:
-    return World(tmp_path, lambda: request.getfixturevalue("broker"), capsysbinary, monkeypatch)
+    return World(tmp_path, request.getfixturevalue, capsysbinary, monkeypatch)
 
 
 def source_of(world: World, scheme: str, name: str) -> Source:

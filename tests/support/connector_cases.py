@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from kafka_broker import Broker, free_ports
+from rocketmq_server import Server
 
 from headgate.sources.message_files import expand, read, splits
 
@@ -24,12 +26,18 @@ class World:
     """What tests have at hand."""
 
     folder: Path
-    broker: Callable[[], Broker]
-    """Started when it is first asked for."""
+    fixture: Callable[[str], Any]
+    """Servers, each started when it is first asked for."""
     capture: pytest.CaptureFixture[bytes]
     monkeypatch: pytest.MonkeyPatch
     printed: list[bytes] = field(default_factory=list)
     topics: set[str] = field(default_factory=set)
+
+    def broker(self) -> Broker:
+        return self.fixture("broker")
+
+    def rocketmq(self) -> Server:
+        return self.fixture("rocketmq")
 
 
 class FileCase:
@@ -76,6 +84,19 @@ class KafkaCase(FileCase):
         return f"kafka://127.0.0.1:{free_ports(1)[0]}/t?dial-timeout=1s&"
 
 
+class RocketMQCase(FileCase):
+    """Topics of the tests' RocketMQ, of one queue."""
+
+    def uri(self, world: World, name: str) -> str:
+        return f"{world.rocketmq().uri(quote(name, safe=''))}partition-num=1&"
+
+    def written(self, world: World, name: str) -> list[bytes]:
+        return [message.body for message in world.rocketmq().consume(name)]
+
+    def unreachable(self) -> str | None:
+        return f"rocketmq://127.0.0.1:{free_ports(1)[0]}/t?timeout=1s&"
+
+
 class ConsoleCase(FileCase):
     """Standard output, as pytest captures it."""
 
@@ -99,7 +120,12 @@ class StdinCase(FileCase):
 
 
 SOURCES = {"kafka": KafkaCase(), "file": FileCase(), "stdin": StdinCase()}
-SINKS = {"kafka": KafkaCase(), "file": FileCase(), "console": ConsoleCase()}
+SINKS = {
+    "kafka": KafkaCase(),
+    "rocketmq": RocketMQCase(),
+    "file": FileCase(),
+    "console": ConsoleCase(),
+}
 
 HOSTILE = {
     "slash": "a/b",

@@ -14,6 +14,11 @@ SINKS: Registry[MessageSink | TableSink] = Registry(
     "sink",
     {
         "kafka": Entry("headgate.sinks.kafka:KafkaSink", "kafka://HOST:PORT/TOPIC"),
+        "rocketmq": Entry(
+            "headgate.sinks.rocketmq:RocketMQSink",
+            "rocketmq://HOST:PORT/TOPIC",
+            "pip install 'headgate[rocketmq]'",
+        ),
         "file": Entry("headgate.sinks.files:FileSink", "file:///DIR"),
         **{
             scheme: Entry("headgate.sinks.files:FileSink", f"{scheme}://BUCKET-OR-HOST/DIR")

@@ -1,0 +1,60 @@
+"""Steps of a batch to RocketMQ: each is a job of Spark's, whose tasks send rows in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headgate.core.errors import HeadgateError
+from headgate.rocketmq import jvm
+from headgate.sinks.base import Batch, Target, Writer
+from headgate.sinks.rocketmq import RocketMQSink
+from headgate.sinks.rocketmq.sender import Sender
+from headgate.sinks.rocketmq.topics import RocketMQTopics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RESULT = "sent long, error string"
+
+
+class WriteError(HeadgateError):
+    """A batch was not written; started again, the job writes it again."""
+
+
+class RocketMQWriter(Writer):
+    """Sends from Spark's workers: at least once; the property `headgate-id` tells copies apart."""
+
+    topics: RocketMQTopics
+
+    def __init__(self, spark: SparkSession, sink: RocketMQSink, target: Target) -> None:
+        self.sink, self.name = sink, target.name
+        self.jars = jvm.shipped(spark)
+        self.topics = RocketMQTopics(sink, target.name, target.options)
+        topic = target.options.get("topic")
+        if topic is not None and "{" not in str(topic):
+            self.topics.check([str(topic)])  # a name that cannot be is refused at the start
+
+    def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
+        """Write steps one after the other; one is acknowledged before the next begins."""
+        self.topics.check(topics)
+        sender = Sender(self.sink, self.jars, self.topics.queues)
+
+        def send(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            # What fails comes back as a row: an exception would come with a stack of Spark's.
+            try:
+                sent, error = sender.send(rows), None
+            except HeadgateError as reason:
+                sent, error = 0, str(reason)
+            yield pa.RecordBatch.from_pydict(
+                {"sent": [sent], "error": pa.array([error], pa.string())}
+            )
+
+        for step in steps:
+            batch.still_ours()
+            results = step.mapInArrow(send, RESULT).collect()
+            errors = [row.error for row in results if row.error is not None]
+            if errors:
+                raise WriteError(f"{errors[0]}")

@@ -1,0 +1,162 @@
+"""Keys and headers as properties of a message, which are text with reserved names."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+
+import pytest
+
+from headgate.config.uris import parse_sink
+from headgate.core.errors import UsageError
+from headgate.rocketmq.layout import message, properties
+from headgate.sinks.rocketmq import RocketMQSink
+
+
+def read(data: bytes) -> dict[str, str]:
+    """Properties as RocketMQ's clients read them."""
+    pairs = data.decode().split("\2")
+    assert "" == pairs.pop()
+    return dict(pair.split("\1") for pair in pairs)
+
+
+def test_text_is_a_property_as_it_is() -> None:
+    headers = [("trace", "ä b".encode()), ("headgate-id", b"t-0-1")]
+
+    assert {"KEYS": "7", "TAGS": "orders", "trace": "ä b", "headgate-id": "t-0-1"} == read(
+        properties(b"7", "orders", headers)
+    )
+
+
+@pytest.mark.parametrize("key", [b"", b"\xff\0", b"a\1b", b"a\2b"])
+def test_a_key_that_is_no_text_is_kept_in_base64(key: bytes) -> None:
+    found = read(properties(key, None, []))
+
+    assert ["headgate-key"] == list(found)
+    assert key == b64decode(found["headgate-key"].removeprefix("base64:"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TAGS", b"x"),
+        ("KEYS", b"x"),
+        ("DELAY", b"3"),
+        ("__STARTDELIVERTIME", b"1"),
+        ("a\1b", b"x"),
+        ("a\2b", b"x"),
+        ("", b"x"),
+        ("a", b"\xff"),
+        ("a", b"x\2y"),
+        ("a", b""),
+        ("a", None),
+        ("headgate-key", b"x"),
+        ("headgate-headers", b"x"),
+    ],
+)
+def test_a_header_that_cannot_be_a_property_is_kept_in_json(name: str, value: bytes | None) -> None:
+    found = read(properties(b"7", "orders", [("good", b"1"), (name, value)]))
+
+    kept = json.loads(found.pop("headgate-headers"))
+    assert [(name, value)] == [
+        (h["key"], None if h["value"] is None else b64decode(h["value"])) for h in kept
+    ]
+    assert {"KEYS": "7", "TAGS": "orders", "good": "1"} == found
+
+
+def test_a_header_that_comes_twice_is_kept_twice() -> None:
+    found = read(properties(None, None, [("a", b"1"), ("a", b"2")]))
+
+    assert "1" == found["a"]
+    assert [{"key": "a", "value": "Mg=="}] == json.loads(found["headgate-headers"])
+
+
+def test_the_tag_of_a_message_from_rocketmq_is_not_kept_twice() -> None:
+    assert {"TAGS": "orders"} == read(properties(None, "orders", [("TAGS", b"orders")]))
+
+
+def test_a_table_that_cannot_be_a_tag_is_none() -> None:
+    assert {} == read(properties(None, "a\1b", []))
+
+
+def test_no_name_of_rocketmqs_own_is_taken_for_a_header() -> None:
+    jpype = pytest.importorskip("jpype")
+    from headgate.rocketmq import jvm
+
+    jvm.start()
+    constants = jpype.JClass("org.apache.rocketmq.common.message.MessageConst")
+    reserved = [str(name) for name in constants.STRING_HASH_SET]
+
+    assert len(reserved) > 30
+    for name in reserved:
+        assert set(read(properties(None, None, [(name, b"1")]))) == {"headgate-headers"}, name
+
+
+def test_a_message_is_laid_out_as_javas_client_does_it() -> None:
+    jpype = pytest.importorskip("jpype")
+    from headgate.rocketmq import jvm
+
+    jvm.start()
+    package = "org.apache.rocketmq.common.message"
+    own = jpype.JClass(f"{package}.Message")("t", "orders", "7", b"body")
+    own.setWaitStoreMsgOK(True)
+    encoded = bytes(jpype.JClass(f"{package}.MessageDecoder").encodeMessage(own))
+    decoder = jpype.JClass(f"{package}.MessageDecoder")
+    buffer = jpype.JClass("java.nio.ByteBuffer").wrap(
+        message(b"body", properties(b"7", "orders", []))
+    )
+    decoded = decoder.decodeMessage(buffer)
+
+    assert encoded[:24] == message(b"body", encoded[26:])[:24]
+    assert encoded == message(b"body", encoded[26:])
+    assert (b"body", "orders", "7") == (
+        bytes(decoded.getBody()), str(decoded.getTags()), str(decoded.getKeys())
+    )  # fmt: skip
+
+
+def sink_of(uri: str) -> RocketMQSink:
+    connector = parse_sink(f"{uri}protocol=canal-json").connector
+    assert isinstance(connector, RocketMQSink)
+    return connector
+
+
+def test_name_servers_are_separated_by_semicolons_or_commas() -> None:
+    for uri in ("rocketmq://n1:9876;n2/cdc?", "rocketmq://n1,n2:9876/cdc?"):
+        assert ("n1:9876", "n2:9876") == sink_of(uri).connection.servers
+
+
+def test_credentials_stand_before_the_host_or_in_parameters() -> None:
+    for uri in (
+        "rocketmq://me:hunter2@h/cdc?",
+        "rocketmq://h/cdc?access-key=me&secret-key=hunter2&",
+    ):
+        sink = sink_of(uri)
+        assert ("me", "hunter2") == (sink.connection.access_key, sink.connection.secret_key)
+        assert "hunter2" not in repr(sink)
+        assert "hunter2" not in parse_sink(f"{uri}protocol=canal-json").name
+
+
+@pytest.mark.parametrize(
+    ("uri", "error"),
+    [
+        ("rocketmq://h/a.b?", "have no points"),
+        ("rocketmq://h/cdc?access-key=me&", "belong together"),
+        ("rocketmq://a:b@h/cdc?access-key=me&", "give it once"),
+        ("rocketmq://h/cdc?security-token=x&", "access-key"),
+        ("rocketmq://h/cdc?enable-tls=false&ca=x&", "enable-tls is false"),
+        ("rocketmq://h/cdc?cert=x&", "belong together"),
+        ("rocketmq://h/cdc?timeout=1h&", "100ms to 1m"),
+        ("rocketmq://h/cdc?max-message-bytes=1KB&", "too small"),
+        ("rocketmq://h:x/cdc?", "HOST:PORT"),
+    ],
+)
+def test_what_is_wrong_is_said(uri: str, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        sink_of(uri)
+
+
+def test_a_format_that_is_kafkas_only_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"Kafka.*allow-any-format=true"):
+        parse_sink("rocketmq://h/cdc?protocol=maxwell")
+
+    assert parse_sink("rocketmq://h/cdc?protocol=maxwell&allow-any-format=true")
