@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -42,7 +42,7 @@ class RocketMQWriter(Writer):
         self.topics.check(topics)
         sender = Sender(self.sink, self.jars, self.topics.queues)
 
-        def send(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def send(rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
             # What fails comes back as a row: an exception would come with a stack of Spark's.
             try:
                 sent, error = sender.send(rows), None
