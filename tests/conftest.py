@@ -1,11 +1,13 @@
-"""Fixtures of the tests that need servers."""
+"""Fixtures of the tests that need a server or a connector."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from connector_cases import World
 from kafka_broker import Broker
 from rocketmq_server import Server
 from s3_server import S3Server
@@ -42,3 +44,14 @@ def s3() -> Iterator[S3Server]:
     """One S3 server for all tests."""
     with S3Server() as found:
         yield found
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> World:
+    """What the contracts of sources and sinks have at hand."""
+    return World(tmp_path, request.getfixturevalue, capsysbinary, monkeypatch)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 
+from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record
 from headgate.core.json import parse, reader
 from headgate.core.options import CommonOptions, EncodeOptions
@@ -14,8 +14,6 @@ from headgate.sinks.base import MessageSink, Writer
 
 
 class Message(msgspec.Struct, omit_defaults=True):
-    """A message on the wire."""
-
     do: str
     db: str | None = None
     table: str | None = None
@@ -31,9 +29,8 @@ def make_decoder(dialect, options):
     def decode(key, value, topic):
         m = parse(read, value or b"")  # what it raises becomes an `invalid` event
         before, after = (m.row, None) if m.do == "delete" else (m.old, m.row)
-        event = Event("row", m.do, m.db, m.table, before=before, after=after)
-        event.format, event.dialect = "acme-json", "acme"
-        return [event]
+        origin = {"format": "acme-json", "dialect": "acme"}
+        return [Event("row", m.do, m.db, m.table, before=before, after=after, **origin)]
 
     return decode
 
@@ -66,10 +63,10 @@ class AppendSink(MessageSink, Writer):
     """Appends values to a file: `append:/tmp/out.jsonl?protocol=acme-json`."""
 
     path: Path
-    name: ClassVar = "append"
-    summary: ClassVar = "values as lines of a file"
-    promise: ClassVar = "at-least-once"
-    authority: ClassVar = "path"
+    name = "append"
+    summary = "values as lines of a file"
+    promise = "at-least-once"
+    authority = "path"
 
     @classmethod
     def from_uri(cls, address, format_options):
@@ -79,6 +76,11 @@ class AppendSink(MessageSink, Writer):
         return self
 
     def write(self, batch, steps, topics):
-        rows = (row for step in steps for row in step.toLocalIterator())
-        with self.path.open("ab") as file:
-            file.writelines(bytes(row.value or b"null") + b"\n" for row in rows)
+        try:
+            with self.path.open("ab") as file:
+                for step in steps:
+                    batch.still_ours()
+                    rows = step.toLocalIterator()
+                    file.writelines(bytes(row.value or b"null") + b"\n" for row in rows)
+        except OSError as error:
+            raise UsageError(f"append: {error.strerror}; name a file that can be written") from None

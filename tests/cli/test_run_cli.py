@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from headgate.cli.main import cli
 from headgate.core.errors import UsageError
 from headgate.kafka import admin
+from headgate.sources.kafka import topic_ids
 
 SECRET = "canary-5f1d"
 
@@ -167,8 +168,8 @@ def test_a_wrong_job_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_secrets_are_in_no_output_and_no_checkpoint(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "QUESTION_MS", 1_000)  # nobody answers, so it waits to the end
-    monkeypatch.setattr(admin, "REQUEST_MS", 500)
+    for module in (admin, topic_ids):  # nobody answers, so it waits to the end
+        monkeypatch.setattr(module, "AT_ONCE", admin.Patience(1, 1_000, 500))
     uri = f"kafka://127.0.0.1:1/t?protocol=maxwell&sasl-user=me&sasl-password={SECRET}"
     told = ("--set", f"pipeline.checkpoint={tmp_path}/state")
 

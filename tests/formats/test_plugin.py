@@ -11,10 +11,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 import headgate
 
-PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
+PLUGIN = ROOT / "examples" / "plugin"
 SOURCE = Path(headgate.__file__).parents[1]
 CANAL = {
     "type": "UPDATE", "isDdl": False, "id": 1, "database": "shop", "table": "t", "es": 1, "ts": 2,
@@ -117,6 +118,19 @@ def test_a_job_writes_to_its_sink(site: Path, tmp_path: Path) -> None:
     cli(site, "run", "--once", "--from", source, "--to", sink, "--set", state)
 
     assert [ACME] == [json.loads(line) for line in out.read_text().splitlines()]
+
+
+@pytest.mark.spark
+def test_its_sink_keeps_the_contract_of_sinks(site: Path) -> None:
+    suites = (ROOT / "tests" / "sinks" / "test_sink_contract.py",
+              ROOT / "tests" / "config" / "test_connector_uris.py")  # fmt: skip
+    options = ("-k", "append", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={ROOT}")
+
+    done = run(site, "-m", "pytest", *map(str, suites), *options, "-c", f"{ROOT}/pyproject.toml")
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert " deselected" in done.stdout
+    assert "passed" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What the contract suites need to know of each source and sink: one line for each.
 
-A connector comes under the contract by a class here, registered in SOURCES or SINKS.
+A connector comes under the contract by a class here, registered in SOURCES or SINKS: Headgate's
+own, and one of an installed package.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,11 @@ import pytest
 from kafka_broker import Broker, free_ports
 from rocketmq_server import Server
 
+from headgate.core.errors import UsageError
 from headgate.sources.message_files import expand, read, splits
+
+ANSWER_SECONDS = 10
+"""Within this an address that nobody listens on is reported."""
 
 
 @dataclass
@@ -119,12 +126,23 @@ class StdinCase(FileCase):
         world.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(text))
 
 
+class AppendCase(FileCase):
+    """A file, as the sink of examples/plugin writes it."""
+
+    def uri(self, world: World, name: str) -> str:
+        return f"append:{quote(str(world.folder))}/{quote(name)}?"
+
+    def written(self, world: World, name: str) -> list[bytes]:
+        return (world.folder / name).read_bytes().splitlines()
+
+
 SOURCES = {"kafka": KafkaCase(), "file": FileCase(), "stdin": StdinCase()}
 SINKS = {
     "kafka": KafkaCase(),
     "rocketmq": RocketMQCase(),
     "file": FileCase(),
     "console": ConsoleCase(),
+    "append": AppendCase(),
 }
 
 HOSTILE = {
@@ -136,3 +154,18 @@ HOSTILE = {
     "long": "x" * 100_000,
 }
 """Names that a topic, table or directory might be given, by what is wrong with them."""
+
+
+def check_unreachable(uri: str, *connects: Callable[[], object]) -> None:
+    """Check that each way to connect fails in time, and names the address."""
+    address = uri.partition("//")[2].partition("/")[0]
+
+    def check(connect: Callable[[], object]) -> None:
+        started = time.monotonic()
+        with pytest.raises(UsageError) as caught:
+            connect()
+        assert address in str(caught.value)
+        assert time.monotonic() - started < ANSWER_SECONDS
+
+    with ThreadPoolExecutor() as pool:  # all at once: to wait is all that they do
+        list(pool.map(check, connects))

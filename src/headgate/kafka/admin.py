@@ -5,21 +5,33 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
 from headgate.core.errors import HeadgateError, UsageError, shown
 from headgate.kafka.client_options import COMMITTED, ISOLATION
 
-TRIES, PAUSE = 3, 1.0
-"""How often a question is asked while brokers do not answer, and the seconds in between."""
-QUESTION_MS, REQUEST_MS = 10_000, 8_000
-"""How long a question may take, and each of its requests."""
+PAUSE = 1.0
+"""Seconds between two tries of a question."""
 INVALID = "InvalidTopicException"
 NO_ID = "A" * 22
 """The id of a topic that has none: zeros, in base64."""
 T = TypeVar("T")
+
+
+class Patience(NamedTuple):
+    """How often a question is asked while brokers do not answer, and how long each try may take."""
+
+    tries: int
+    question_ms: int
+    request_ms: int
+
+
+PATIENT = Patience(3, 10_000, 8_000)
+"""While a job runs: brokers restart, and leaders move."""
+AT_ONCE = Patience(1, 7_000, 5_000)
+"""At the start, where somebody waits to be told that the address is wrong."""
 
 
 class TopicRefused(HeadgateError):
@@ -30,18 +42,20 @@ class Admin:
     """Kafka's AdminClient, closed after use; its errors name the sink and no secret.
 
     A question that fails for a reason that passes (no broker answers, a leader moves) is asked
-    again, `tries` times in all.
+    again, as often as `patience` says.
     """
 
-    def __init__(self, jvm: Any, options: dict[str, str], name: str, tries: int = TRIES) -> None:
-        self.jvm, self.name, self.tries = jvm, name, tries
+    def __init__(
+        self, jvm: Any, options: dict[str, str], name: str, patience: Patience = PATIENT
+    ) -> None:
+        self.jvm, self.name, self.patience = jvm, name, patience
         self.committed = options.get(ISOLATION, COMMITTED) == COMMITTED
         properties = jvm.java.util.Properties()
         for key, value in options.items():
             if key.startswith("kafka."):
                 properties.put(key.removeprefix("kafka."), value)
-        properties.put("default.api.timeout.ms", str(QUESTION_MS))
-        properties.put("request.timeout.ms", str(REQUEST_MS))
+        properties.put("default.api.timeout.ms", str(patience.question_ms))
+        properties.put("request.timeout.ms", str(patience.request_ms))
         try:
             self.client = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
         except Py4JJavaError as error:
@@ -57,6 +71,10 @@ class Admin:
         """Close the client; that its JVM is gone must not hide why a run ends."""
         with suppress(Py4JError):
             self.client.close()
+
+    def reach(self) -> None:
+        """Fail if no broker answers."""
+        self.retried(lambda: self.client.describeCluster().nodes().get())
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
         """The number of partitions of those topics that there are."""
@@ -135,7 +153,7 @@ class Admin:
 
     def retried(self, ask: Callable[[], T]) -> T:
         """The answer to a question, which is asked again while brokers do not answer."""
-        for again in range(self.tries - 1, -1, -1):
+        for again in range(self.patience.tries - 1, -1, -1):
             try:
                 return ask()
             except Py4JJavaError as error:

@@ -137,15 +137,20 @@ class KafkaSink(MessageSink):
 
     def check(self, spark: SparkSession, target: Target) -> Report:
         """The partitions of the topic, if there is one."""
-        from headgate.kafka.admin import Admin
+        from headgate.kafka.admin import AT_ONCE, Admin
 
-        topic: Any = target.options.get("topic")
-        with Admin(spark._jvm, self.client, target.name, tries=1) as admin:
-            names = [str(topic)] if topic and "{" not in str(topic) else []
-            return Report({"topics": admin.partitions(names)})
+        with Admin(spark._jvm, self.client, target.name, AT_ONCE) as admin:
+            admin.reach()
+            return Report({"topics": admin.partitions(fixed_topics(target))})
 
     def open(self, spark: SparkSession, target: Target) -> Writer:
         """The writer of a job that starts."""
         from headgate.sinks.kafka.writer import KafkaWriter
 
         return KafkaWriter(spark, self, target)
+
+
+def fixed_topics(target: Target) -> list[str]:
+    """The topic of a sink, unless events decide it."""
+    topic = str(target.options.get("topic") or "")
+    return [topic] if topic and "{" not in topic else []

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.core.errors import UsageError, shown
-from headgate.kafka.admin import Admin, TopicRefused
+from headgate.kafka.admin import AT_ONCE, Admin, TopicRefused
 from headgate.kafka.client_options import producer_settings
 from headgate.sinks.base import Batch, Target, Topics, Writer
-from headgate.sinks.kafka import DEFAULT_PARTITIONS, KafkaSink
+from headgate.sinks.kafka import DEFAULT_PARTITIONS, KafkaSink, fixed_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,10 +32,10 @@ class KafkaWriter(Writer):
 
     def __init__(self, spark: SparkSession, sink: KafkaSink, target: Target) -> None:
         self.sink = sink
+        with Admin(spark._jvm, sink.client, target.name, AT_ONCE) as admin:
+            admin.reach()
         self.topics = KafkaTopics(spark, sink, target)
-        topic = target.options.get("topic")
-        if topic is not None and "{" not in str(topic):
-            self.topics.check([str(topic)])  # a name that cannot be is refused at the start
+        self.topics.check(fixed_topics(target))  # a name that cannot be is refused at the start
 
     def options(self) -> dict[str, str]:
         """The options of Spark's sink, for the topics that are known by now."""

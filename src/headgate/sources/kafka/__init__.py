@@ -122,9 +122,9 @@ class KafkaSource(Source):
 
     def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
         """The topics and their partitions."""
-        from headgate.kafka.admin import Admin
+        from headgate.kafka.admin import AT_ONCE, Admin
 
-        with Admin(spark._jvm, self.client, self._brokers(), tries=1) as admin:
+        with Admin(spark._jvm, self.client, self._brokers(), AT_ONCE) as admin:
             return Report({"topics": admin.partitions(self._matching(admin))})
 
     def sample(

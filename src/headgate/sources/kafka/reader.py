@@ -10,7 +10,7 @@ from headgate.arrow import headers
 from headgate.arrow.messages import KAFKA_SCHEMA, Partition
 from headgate.core.batches import SourceRange
 from headgate.core.errors import HeadgateError
-from headgate.kafka.admin import Admin
+from headgate.kafka.admin import AT_ONCE, Admin
 from headgate.sources.base import Files, Origin, Reader
 from headgate.sources.kafka import KafkaSource
 from headgate.sources.kafka.topic_ids import TopicIds
@@ -62,7 +62,7 @@ class KafkaReader(Reader):
             done = self.done_after(number)
             if self.admin is None:
                 name = self.origin.name
-                self.admin = Admin(self.spark._jvm, self.source.client, name, tries=1)
+                self.admin = Admin(self.spark._jvm, self.source.client, name, AT_ONCE)
             newest = self.admin.latest(list(done))
         except HeadgateError:
             self.close_admin()

@@ -12,7 +12,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from headgate.core.errors import UsageError, shown
-from headgate.kafka.admin import Admin
+from headgate.kafka.admin import AT_ONCE, Admin
 from headgate.sources.base import Origin
 from headgate.sources.kafka import KafkaSource, matching
 from headgate.spark.state_files import read_state, write_state
@@ -32,7 +32,7 @@ class TopicIds:
     def __init__(self, spark: SparkSession, source: KafkaSource, origin: Origin) -> None:
         self.name, self.storage = origin.name, origin.state
         # Asked once at first: Spark would try for minutes before it says that nobody answers.
-        with Admin(spark._jvm, source.client, self.name, tries=1) as admin:
+        with Admin(spark._jvm, source.client, self.name, AT_ONCE) as admin:
             names = matching(source.topics, admin.names())
         self.admin = Admin(spark._jvm, source.client, self.name)
         self.known = (read_state(self.storage, FILE, Known) or Known()).topics

@@ -1,0 +1,71 @@
+"""What every source and sink does with its URI: wrong options are refused, secrets stay here."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import pytest
+
+from headgate.config.job import Sink, Source
+from headgate.config.uris import parse_sink, parse_source
+from headgate.core.connectors import Registry
+from headgate.core.errors import UsageError
+from headgate.core.options import spelled
+from headgate.sinks import SINKS
+from headgate.sources import SOURCES
+
+
+class Role(NamedTuple):
+    """Sources or sinks."""
+
+    registry: Registry[Any]
+    parse: Callable[[str], Source | Sink]
+    query: str
+    """What a URI has to say anyway."""
+    format_option: str
+    """An option of the format, which the same URI takes."""
+
+    def uri(self, scheme: str, host: str) -> str:
+        return f"{self.registry.example(scheme).replace('HOST:PORT', host)}?{self.query}"
+
+
+ROLES = [
+    Role(SOURCES, parse_source, "protocol=auto", "timezone"),
+    Role(SINKS, parse_sink, "protocol=debezium", "partition-columns"),
+]
+CONNECTORS = [
+    pytest.param(role, scheme, id=f"{scheme}-{role.registry.role}")
+    for role in ROLES
+    for scheme in role.registry.names()
+]
+WITH_LOGIN = [
+    each
+    for each in CONNECTORS
+    for role, scheme in [each.values]
+    if role.registry.load(scheme).authority == "hosts"
+]
+
+
+@pytest.mark.parametrize(("role", "scheme"), CONNECTORS)
+def test_a_wrong_option_is_refused_by_name_with_the_nearest(role: Role, scheme: str) -> None:
+    cls = role.registry.load(scheme)
+    options = [spelled(f.name) for f in fields(cls.Options) if len(f.name) > 4]
+    for option in (*options, role.format_option):
+        wrong = f"{option[:-2]}{option[-1]}{option[-2]}"
+        with pytest.raises(UsageError) as caught:
+            role.parse(f"{role.uri(scheme, 'h:1')}&{wrong}=1")
+        said = f"unknown parameter of a {cls.name} {role.registry.role} '{wrong}'"
+        assert said in str(caught.value)
+        assert f"did you mean '{option}'?" in str(caught.value)
+
+
+@pytest.mark.parametrize(("role", "scheme"), WITH_LOGIN)
+def test_workers_get_no_secrets(role: Role, scheme: str) -> None:
+    parsed = role.parse(role.uri(scheme, "me:hunter2@h:1"))
+
+    assert b"hunter2" in pickle.dumps(parsed.connector)
+    assert "hunter2" not in repr(parsed)
+    assert b"hunter2" not in pickle.dumps(parsed.connector.for_workers())
