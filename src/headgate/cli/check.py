@@ -23,8 +23,8 @@ def check(
     sample: int,
 ) -> None:
     """Validate a job, connect, and say what it would read, detect, route and write."""
-    own = read_job(job, source, sinks, settings)
+    read = read_job(job, source, sinks, settings)
     from headgate.pipeline.check import checked, described
 
-    report = checked(own, master, sample)
+    report = checked(read, master, sample)
     click.echo(encode_json(report) if as_json else "\n".join(described(report)))

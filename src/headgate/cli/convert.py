@@ -33,7 +33,7 @@ from headgate.cli.output import (
     report_losses,
     summarise_losses,
 )
-from headgate.cli.split_work import MESSAGE_SCHEMA, converted, rejected_letters
+from headgate.cli.split_work import MESSAGE_SCHEMA, converted, rejected_messages
 from headgate.codec.encoder import Encoder
 from headgate.codec.loss_samples import losses
 from headgate.core.errors import UsageError
@@ -89,8 +89,8 @@ def convert(
     if strict:
         writing["strict"] = True
     make_converter = partial(converter, format, reading, to, writing)
-    own = make_converter()
-    lines = writes_lines(target, own.encoder)
+    this_converter = make_converter()
+    lines = writes_lines(target, this_converter.encoder)
     possible = possible_losses(format, to, writing) if report else []
     files = expand([source])
     check_directories(None if target == STDIN else target, errors)
@@ -101,7 +101,7 @@ def convert(
 
         lost, counts = write_records(files, master, target, lines, errors, make_converter)
     else:
-        lost, counts = convert_here(files, own, target, lines, errors)
+        lost, counts = convert_here(files, this_converter, target, lines, errors)
     if report:
         report_losses(lost, possible, to, not counts)
     elif lost and not strict:
@@ -127,17 +127,17 @@ def writes_lines(target: str, encoder: Encoder) -> bool:
 
 
 def convert_here(
-    files: list[str], own: Converter, target: str, lines: bool, errors: str | None
+    files: list[str], converter: Converter, target: str, lines: bool, errors: str | None
 ) -> tuple[Counter[str], ErrorCounts]:
     """Convert in this process; the losses and the dead letters, counted."""
     lost: Counter[str] = Counter()
     out = LineWriter(target) if lines else ParquetWriter(target, MESSAGE_SCHEMA)
     with DeadLetterWriter(errors) as dead_letters, out, progress(files) as advance:
         for file in files:
-            for part in converted(Split(file), own, lines):
+            for part in converted(Split(file), converter, lines):
                 lost += part.losses
-                for letter in rejected_letters(part):
-                    dead_letters.write(letter)
+                for dead_letter in rejected_messages(part):
+                    dead_letters.write(dead_letter)
                 out.write(part.records)
             advance(file)
     return lost, dead_letters.counts
@@ -147,5 +147,5 @@ def possible_losses(format: str, to: str, options: dict[str, Any]) -> list[str]:
     """The codes of what may be lost between two formats; of a source of any format, none."""
     if format == "auto":
         return []
-    own = {name: value for name, value in options.items() if name != "schema"}
-    return [loss.code for loss in losses(format, to, schema="schema" in options, **own)]
+    others = {name: value for name, value in options.items() if name != "schema"}
+    return [loss.code for loss in losses(format, to, schema="schema" in options, **others)]

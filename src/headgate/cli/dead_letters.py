@@ -88,7 +88,7 @@ def readable(value: Any) -> str:
 )
 def replay(store: str, job: str | None) -> None:
     """Send the dead letters through their job again; a running job takes them at once."""
-    own = store_of(store)
+    opened = store_of(store)
     checkpoint, settings = (None, {}) if job is None else checkpoint_of(job)
-    count = own.replay(checkpoint, settings)
+    count = opened.replay(checkpoint, settings)
     click.echo(f"queued {count} dead letters for replay in the next batch")

@@ -57,8 +57,8 @@ def verdict_of(file: str, counts: FormatCounts) -> dict[str, Any]:
             errors[code] += n
             continue
         name = format or "none"
-        own = tombstones if kind == "tombstone" else formats
-        own[f"{name}:{dialect}" if dialect else name] += n
+        counter = tombstones if kind == "tombstone" else formats
+        counter[f"{name}:{dialect}" if dialect else name] += n
         kinds[kind or ""] += n
     if formats:  # a tombstone has no sign of its format: it is counted with the most frequent one
         formats[formats.most_common(1)[0][0]] += tombstones.total()

@@ -27,7 +27,7 @@ from headgate.cli.split_work import (
     counted,
     decoded,
     printed,
-    rejected_letters,
+    rejected_messages,
 )
 from headgate.core.errors import HeadgateError, SpliceError, StorageError, UsageError, reason_of
 from headgate.core.values import EPOCH
@@ -77,8 +77,8 @@ def print_on_workers(
 
     df = from_splits(session(master), len(parts), make, from_arrow_schema(LINE_SCHEMA))
     for row in local_rows(df):
-        letter = row["dead_letter"]
-        yield bytes(row["line"]), None if letter is None else dead_letter(letter)
+        rejected = row["dead_letter"]
+        yield bytes(row["line"]), None if rejected is None else dead_letter(rejected)
 
 
 def line_batches(
@@ -86,24 +86,24 @@ def line_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Lines and dead letters in batches of a bounded size."""
     texts: list[bytes] = []
-    letters: list[DeadLetter | None] = []
+    dead_letters: list[DeadLetter | None] = []
     size = 0
-    for text, letter in lines:
+    for text, rejected in lines:
         texts.append(text)
-        letters.append(letter)
+        dead_letters.append(rejected)
         size += len(text)
         if size >= BATCH_BYTES:
-            yield line_batch(texts, letters)
-            texts, letters, size = [], [], 0
+            yield line_batch(texts, dead_letters)
+            texts, dead_letters, size = [], [], 0
     if texts:
-        yield line_batch(texts, letters)
+        yield line_batch(texts, dead_letters)
 
 
-def line_batch(texts: list[bytes], letters: list[DeadLetter | None]) -> pa.RecordBatch:
+def line_batch(texts: list[bytes], dead_letters: list[DeadLetter | None]) -> pa.RecordBatch:
     """Some lines, each with its dead letter if it has one."""
     columns = [
         pa.array(texts, pa.binary()),
-        pa.array([letter and letter._asdict() for letter in letters], DEAD_LETTER),
+        pa.array([each and each._asdict() for each in dead_letters], DEAD_LETTER),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=LINE_SCHEMA)
 
@@ -163,9 +163,9 @@ def by_file(
 ) -> Iterator[tuple[str, Iterable[Any]]]:
     """Each file with the rows of its splits; a file without rows comes too."""
     done = 0
-    for at, own in groupby(rows, key=lambda row: parts[row["split"]][0]):
+    for at, of_file in groupby(rows, key=lambda row: parts[row["split"]][0]):
         yield from ((file, ()) for file in files[done:at])
-        yield files[at], own
+        yield files[at], of_file
         done = at + 1
     yield from ((file, ()) for file in files[done:])
 
@@ -264,21 +264,21 @@ def converted_rows(split: Split, converter: Converter, lines: bool) -> Iterator[
     counts: ErrorCounts = Counter()
     for part in converted(split, converter, lines):
         losses += part.losses
-        letters = list(rejected_letters(part))
-        if letters:
+        dead_letters = list(rejected_messages(part))
+        if dead_letters:
             count_errors(counts, part.reasons)
-            structs = pa.array([letter._asdict() for letter in letters], DEAD_LETTER)
+            structs = pa.array([each._asdict() for each in dead_letters], DEAD_LETTER)
             yield tagged("dead_letter", {"dead_letter": structs})
         if part.records.num_rows:
             columns = dict(zip(part.records.schema.names, part.records.columns))
             yield tagged("message", columns)
     if losses or counts:
-        rejected = [(*reason, count) for reason, count in counts.items()]
-        own = [dict(zip(REJECTED.names, each)) for each in rejected]
+        rows = [(*reason, count) for reason, count in counts.items()]
+        rejected = [dict(zip(REJECTED.names, row)) for row in rows]
         types = CONVERTED_SCHEMA.field("losses").type, CONVERTED_SCHEMA.field("rejected").type
         columns = {
             "losses": pa.array([list(losses.items())], types[0]),
-            "rejected": pa.array([own], types[1]),
+            "rejected": pa.array([rejected], types[1]),
         }
         yield tagged("summary", columns)
 

@@ -116,13 +116,13 @@ class DeadLetterWriter:
         self.file.__enter__()
         return self
 
-    def write(self, letter: DeadLetter) -> None:
+    def write(self, dead_letter: DeadLetter) -> None:
         """Add a dead letter."""
-        count_errors(self.counts, [(letter.code, letter.message)])
+        count_errors(self.counts, [(dead_letter.code, dead_letter.message)])
         if self.file.folder is None:
             return
-        self.pending.append(letter)
-        self.pending_bytes += len(letter.value or b"") + len(letter.key or b"")
+        self.pending.append(dead_letter)
+        self.pending_bytes += len(dead_letter.value or b"") + len(dead_letter.key or b"")
         if self.pending_bytes > PENDING_BYTES or len(self.pending) >= PENDING_LETTERS:
             self.flush()
 
@@ -146,14 +146,14 @@ def print_lines(
     """Print events as they come, and keep the dead letters."""
     pending: list[bytes] = []
     size = 0
-    for text, letter in lines:
+    for text, dead_letter in lines:
         pending.append(text)
         size += len(text)
         if size >= PRINTED_BYTES:
             print_bytes(b"".join(pending))
             pending, size = [], 0
-        if letter is not None:
-            dead_letters.write(letter)
+        if dead_letter is not None:
+            dead_letters.write(dead_letter)
     print_bytes(b"".join(pending))
 
 

@@ -25,11 +25,11 @@ def run(
     master: str | None,
 ) -> None:
     """Run a job: from Kafka or files, in any dialect, to Kafka or files in any other."""
-    own = read_job(job, source, sinks, settings)
+    read = read_job(job, source, sinks, settings)
     from headgate.pipeline.run import run as run_job
 
     try:
-        run_job(own, once, master, json_logs)
+        run_job(read, once, master, json_logs)
     except UsageError:
         raise
     except HeadgateError as error:

@@ -100,7 +100,7 @@ def dead_letters_of(events: pa.RecordBatch) -> Iterator[DeadLetter]:
     return map(DeadLetter._make, zip(*(column.to_pylist() for column in columns)))
 
 
-def rejected_letters(converted: Converted) -> Iterator[DeadLetter]:
+def rejected_messages(converted: Converted) -> Iterator[DeadLetter]:
     """The dead letters of a conversion."""
     for message, reason in zip(messages(converted.rejected), converted.reasons):
         yield DeadLetter(message.key, message.value, *message[2:], *reason)

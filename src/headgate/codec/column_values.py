@@ -19,7 +19,7 @@ from headgate.formats.base import Producer, ReadColumn
 from headgate.formats.encoding import is_number, name_list
 
 HINTS = ("numbers", "booleans", "nested")
-"""Members of `extra` that say how values without types came, which their text does not tell."""
+"""Members of `extra` that say how values without types were sent, unlike their text."""
 MOST_DIGITS = 4_000
 """Python makes no number of more."""
 _nested = reader(Any)
@@ -28,33 +28,33 @@ Columns = tuple[tuple[str, Convert], ...]
 
 
 _Asked = tuple[Producer, "str | None", "str | None", str]
-"""How a column came, by which hint, its own type and that of the schema."""
+"""The producer of a column, its hint, the type that was sent and that of the schema."""
 
 
-class Came(NamedTuple):
-    """How an event's values came: all that reading them hangs on, beside their types."""
+class ValueOrigin(NamedTuple):
+    """How an event's values were sent: all that reading them depends on, beside their types."""
 
     producer: Producer
     hints: tuple[str | None, ...] = (None, None, None)
 
 
-def came(event: Event) -> Came:
-    """How an event's values came.
+def value_origin(event: Event) -> ValueOrigin:
+    """How an event's values were sent.
 
-    >>> came(Event("row", "insert", format="maxwell", extra={"numbers": '["id"]'})).hints
+    >>> value_origin(Event("row", "insert", format="maxwell", extra={"numbers": '["id"]'})).hints
     ('["id"]', None, None)
     """
     extra = event.extra
     if not extra:
-        return Came(Producer(event.format, event.dialect, event.op))
+        return ValueOrigin(Producer(event.format, event.dialect, event.op))
     member = traits_of(event.format, event.dialect).producer_member
     name = None if member is None else extra.get(member)
     producer = Producer(event.format, event.dialect, event.op, name)
-    return Came(producer, tuple(map(extra.get, HINTS)))
+    return ValueOrigin(producer, tuple(map(extra.get, HINTS)))
 
 
 def signature(event: Event) -> tuple[str | None, ...]:
-    """What stands for how an event's values came, and costs less.
+    """What stands for an event's `ValueOrigin`, and costs less.
 
     >>> signature(Event("row", "insert", format="maxwell"))
     ('maxwell', None, 'insert')
@@ -70,7 +70,7 @@ def signature(event: Event) -> tuple[str | None, ...]:
 
 
 class Readers:
-    """What reads columns' values, by how they came; `options` are those of the source."""
+    """What reads columns' values, by how they were sent; `options` are those of the source."""
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.options = {n.replace("-", "_"): v for n, v in (options or {}).items()}
@@ -81,23 +81,25 @@ class Readers:
         format = find(producer.format)
         if format is None or format.column_reader is None:
             return None
-        own = {n: v for n, v in self.options.items() if n in names(format.options)}
-        return format.column_reader(producer, build(format.options, own))
+        options = {n: v for n, v in self.options.items() if n in names(format.options)}
+        return format.column_reader(producer, build(format.options, options))
 
-    def column(self, came: Came, name: str, own: str | None, mysql: str) -> Convert | None:
+    def column(
+        self, origin: ValueOrigin, name: str, sent_type: str | None, mysql: str
+    ) -> Convert | None:
         """What makes canonical text of a column's text; None where it is that already.
 
-        >>> came = Came(Producer("maxwell", "maxwell"), (None, None, '["tags"]'))
-        >>> Readers().column(came, "tags", None, "set('r','g')")('["r","g"]')
+        >>> origin = ValueOrigin(Producer("maxwell", "maxwell"), (None, None, '["tags"]'))
+        >>> Readers().column(origin, "tags", None, "set('r','g')")('["r","g"]')
         'r,g'
         """
-        return self.converters[came.producer, _hint(came, name, own), own, mysql]
+        return self.converters[origin.producer, _hint(origin, name, sent_type), sent_type, mysql]
 
     def _converter(self, asked: _Asked) -> Convert | None:
-        producer, hint, own, mysql = asked
+        producer, hint, sent_type, mysql = asked
         exact = exact_text(parse_type(mysql))
-        find = self.readers[producer] if own != mysql else None
-        read = find(own, mysql) if find else None
+        find = self.readers[producer] if sent_type != mysql else None
+        read = find(sent_type, mysql) if find else None
         return exact if read is None else _reading(read, SENT.get(hint or ""), exact)
 
 
@@ -115,16 +117,16 @@ def without_hints(extra: Mapping[str, str] | None, read: Collection[str]) -> dic
     left = dict(extra or {})
     for hint in HINTS:
         if hint in left:
-            kept = tuple(name for name in name_list(left.pop(hint)) if name not in read)
-            if kept:
-                left[hint] = names_json(kept)
+            others = tuple(name for name in name_list(left.pop(hint)) if name not in read)
+            if others:
+                left[hint] = names_json(others)
     return left or None
 
 
-def _hint(came: Came, name: str, own: str | None) -> str | None:
-    """The hint that names a column without a type; None where it came as text."""
-    if own is None:
-        for hint, names in zip(HINTS, came.hints):
+def _hint(origin: ValueOrigin, name: str, sent_type: str | None) -> str | None:
+    """The hint that names a column without a type; None where it was sent as text."""
+    if sent_type is None:
+        for hint, names in zip(HINTS, origin.hints):
             if names and name in _named(names):
                 return hint
     return None
@@ -195,7 +197,7 @@ def exact_text(type_: MySqlType) -> Convert | None:
 def converted(images: tuple[Image, ...], columns: Columns) -> tuple[list[Image], list[str]]:
     """Copies of rows with each column converted, and the columns of which a value is no such value.
 
-    Those stay as they came, in all images.
+    Those stay as they were sent, in all images.
 
     >>> converted(({"id": "1", "y": "24"},), (("y", year),))
     ([{'id': '1', 'y': '0024'}], [])

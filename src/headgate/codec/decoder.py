@@ -46,7 +46,7 @@ def with_schema(decode: Decode, schemas: Schemas) -> Decode:
 
 
 def with_keys(decode: Decode, schemas: Schemas) -> Decode:
-    """A decoder whose rows have the keys of a schema; all else stays as it came."""
+    """A decoder whose rows have the keys of a schema; all else stays as it was sent."""
     return _followed_by(decode, schemas.give_key)
 
 
@@ -88,8 +88,8 @@ def too_large(key: bytes | None, value: bytes | None, what: str, most_bytes: int
         f"the message has {what}, more than {most_bytes}",
         "raise max-message-bytes if it is real",
     )
-    kept = [each and each[:KEPT_BYTES] for each in (value, key)]
-    return Event("invalid", error=(error.code, str(error)), raw=kept[0], raw_key=kept[1])
+    cut = [each and each[:KEPT_BYTES] for each in (value, key)]
+    return Event("invalid", error=(error.code, str(error)), raw=cut[0], raw_key=cut[1])
 
 
 def size_and_hash(size: int, sha256: str) -> str:

@@ -74,9 +74,9 @@ class Losses:
 class Outlook(NamedTuple):
     """What can be said of an event before its values are looked at."""
 
-    own: bool
+    same_format: bool
     """Whether it is of the format to be written."""
-    same: bool
+    same_dialect: bool
     """Whether it is of that dialect too."""
     to_mysql: Callable[[Types | None], Types | None] | None
     """What makes MySQL's types of a vendor's own names, if they have those."""
@@ -188,12 +188,12 @@ class Encoder:
         kind = "row" if event.kind == "row" and event.op != "truncate" else kind_of(event)
         if kind == "invalid":
             return Encoded([], [], event.error or ("invalid", "the event is invalid"))
-        wrong = malformed(event, outlook.own)
+        wrong = malformed(event, outlook.same_format)
         if wrong is not None:
             return Encoded([], [], ("malformed-event", f"{wrong}; check what made the event"))
         losses = Losses()
         if kind != "row":
-            written = self.as_carried(event, kind, outlook.own, losses)
+            written = self.as_carried(event, kind, outlook.same_format, losses)
             if written is None:
                 return self.judge([], [kind])
             event = written
@@ -214,11 +214,13 @@ class Encoder:
             tuple(event.extra or ()),
         ]
 
-    def as_carried(self, event: Event, kind: str, own: bool, losses: Losses) -> Event | None:
+    def as_carried(
+        self, event: Event, kind: str, same_format: bool, losses: Losses
+    ) -> Event | None:
         """An event that is no row, as something that the format carries; None where nothing is."""
         if kind == "ddl":
             self.learn(event)
-        if kind in self.carried or (kind != "truncate" and own):
+        if kind in self.carried or (kind != "truncate" and same_format):
             return event
         if kind != "truncate" or "ddl" not in self.carried:
             return None
@@ -232,7 +234,12 @@ class Encoder:
                 losses.add(code)
         losses.codes += outlook.lost
         types = event.types
-        if self.names_only and types is not None and not outlook.same and self.has_details(types):
+        if (
+            self.names_only
+            and types is not None
+            and not outlook.same_dialect
+            and self.has_details(types)
+        ):
             losses.add("type-details")
 
     def completed(
@@ -294,8 +301,8 @@ class Encoder:
     def outlook(self, shape: EventShape) -> Outlook:
         """What is to be expected of events of this shape."""
         format, dialect, typed, position, extra = shape
-        own = format == self.name
-        same = own and dialect in (None, self.dialect)
+        same_format = format == self.name
+        same_dialect = same_format and dialect in (None, self.dialect)
         like = Event("row", format=format, dialect=dialect, types={} if typed else None)
         like.extra = dict.fromkeys(extra, "")
         traits, target = traits_of(format, dialect), traits_of(self.name, self.dialect)
@@ -307,11 +314,20 @@ class Encoder:
         # The number of a row within its message is no place in the source's log.
         if any(n not in self.places and (n != "row" or traits.row_in_log) for n in position):
             lost.append("position")
-        if not same and PRESENT["extra"](like):
+        if not same_dialect and PRESENT["extra"](like):
             lost.append("extra")
-        to_mysql = None if same or not traits.type_names else self.mysql_types[traits.type_names]
+        to_mysql = (
+            None if same_dialect or not traits.type_names else self.mysql_types[traits.type_names]
+        )
         encoded = traits.value_encoding not in (None, target.value_encoding)
-        return Outlook(own, same, to_mysql, self.labels and traits.enum_as_number, lost, encoded)
+        return Outlook(
+            same_format,
+            same_dialect,
+            to_mysql,
+            self.labels and traits.enum_as_number,
+            lost,
+            encoded,
+        )
 
 
 def follows(tombstone: Event, deleted: Event) -> bool:

@@ -24,11 +24,11 @@ IMAGES = {
 """Operation, whether there is a before image, whether an after image: what rows there are."""
 
 
-def malformed(event: Event, own: bool) -> str | None:
+def malformed(event: Event, same_format: bool) -> str | None:
     """What is wrong with an event that no decoder makes, but a user's job might.
 
-    `own` says that it is of the format to be written: Debezium has deletes that tell the key only,
-    TiCDC some of tables without a key that tell no column at all.
+    `same_format` says that it is of the format to be written: Debezium has deletes with nothing but
+    the key, TiCDC some of tables without a key that have no column at all.
 
     >>> malformed(Event("row", "insert", before={"id": "1"}), False)
     'the insert has a before image and no after image'
@@ -42,7 +42,7 @@ def malformed(event: Event, own: bool) -> str | None:
     if (event.op, before, after) in IMAGES:
         return None
     empty = traits_of(event.format, event.dialect).empty_deletes
-    if event.op == "delete" and not after and own and event.before in empty:
+    if event.op == "delete" and not after and same_format and event.before in empty:
         return None
     if event.op not in ("insert", "snapshot", "update", "delete", "truncate"):
         return f"no row has the operation {shown(event.op)}"

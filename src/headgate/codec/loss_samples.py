@@ -93,9 +93,9 @@ def specimens(format: str, dialect: str) -> tuple[Event, ...]:
         Event("row", "delete", before=ROW),
     ]
     if traits.sample_extra:
-        own = Event("row", "insert", after=ROW, format=format, dialect=dialect)
-        own.extra = dict(traits.sample_extra)
-        rows.append(own)
+        sample = Event("row", "insert", after=ROW, format=format, dialect=dialect)
+        sample.extra = dict(traits.sample_extra)
+        rows.append(sample)
     others = [
         Event("row", "truncate"),
         Event("ddl", "alter", ddl=f"ALTER TABLE {TABLE} COMMENT 'x'"),

@@ -40,16 +40,16 @@ def joined(
         row = event.kind == "row"
         for record, codes in zip(outcome.records, spread(outcome.records, outcome.lost)):
             names = (event.database, event.schema, event.table)
-            own = (*names, record.topic, record.partition) if row else None
+            record_group = (*names, record.topic, record.partition) if row else None
             added = packer.size(record)
-            if row and own == group and packer.fits(len(pending) + 1, size + added):
+            if row and record_group == group and packer.fits(len(pending) + 1, size + added):
                 pending.append(record)
                 size += added
                 losses[-1] += codes or ()
                 continue
             if pending:
                 records.append(packer.join(pending))
-            pending, group, size = [record], own, added
+            pending, group, size = [record], record_group, added
             losses.append([*(codes or ())])
     if pending:
         records.append(packer.join(pending))

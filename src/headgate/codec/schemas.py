@@ -9,10 +9,10 @@ from headgate.codec.column_values import (
     HINTS,
     Columns,
     Readers,
-    came,
     converted,
     hints_of,
     signature,
+    value_origin,
     without_hints,
 )
 from headgate.core import values
@@ -28,16 +28,16 @@ from headgate.schema.known_tables import KnownTables
 
 
 class _Plan(NamedTuple):
-    """How events with the same columns and the same own types are completed."""
+    """How events with the same columns and the same types are completed."""
 
-    own: Types | None
+    sent_types: Types | None
     types: Types | None
     columns: Columns
     """Columns that are converted to the form of their type: labels for numbers, and others."""
     read: frozenset[str]
-    """Those of them that came without a type, and not as text."""
+    """Those of them that were sent without a type, and not as text."""
     hints: dict[str, str]
-    """How the others came (`extra`)."""
+    """How the others were sent (`extra`)."""
 
 
 _PlanKey = tuple[Known, int, tuple[str, ...], tuple["str | None", ...]]
@@ -47,33 +47,33 @@ _Content = tuple[Known, tuple[str, ...], "tuple[tuple[str, ColumnType], ...] | N
 def _worked_out(content: _Content) -> tuple[Types | None, tuple[tuple[str, Convert], ...]]:
     """An event's types and the columns whose numbers become labels."""
     known, names, types_of_event = content
-    own, schema, there = dict(types_of_event or ()), known.table.types, set(names)
+    sent_types, schema, there = dict(types_of_event or ()), known.table.types, set(names)
     types = {
-        name: _merged(schema.get(name), own.get(name))
-        for name in dict.fromkeys((*schema, *names, *own))
-        if name in own or (name in there and name in schema)
+        name: _merged(schema.get(name), sent_types.get(name))
+        for name in dict.fromkeys((*schema, *names, *sent_types))
+        if name in sent_types or (name in there and name in schema)
     }
     labels = tuple(
         (name, convert)
         for name, base, convert in known.table.labels
-        if name in there and _unlabelled(own.get(name), base)
+        if name in there and _unlabelled(sent_types.get(name), base)
     )
     return (schema if types == schema else types) or None, labels
 
 
-def _merged(schema: ColumnType | None, own: ColumnType | None) -> ColumnType:
+def _merged(schema: ColumnType | None, sent: ColumnType | None) -> ColumnType:
     """The schema's type with the event's own jdbc and flags, where it has them."""
-    if schema is None or own is None:
-        return schema or own or ColumnType()
-    flags = schema.flags if own.flags is None else own.flags
-    return ColumnType(schema.mysql, own.jdbc, flags)
+    if schema is None or sent is None:
+        return schema or sent or ColumnType()
+    flags = schema.flags if sent.flags is None else sent.flags
+    return ColumnType(schema.mysql, sent.jdbc, flags)
 
 
-def _unlabelled(own: ColumnType | None, base: str) -> bool:
+def _unlabelled(sent: ColumnType | None, base: str) -> bool:
     """Whether an event could not know the labels of an ENUM or SET column."""
-    if own is None or own.mysql is None:
+    if sent is None or sent.mysql is None:
         return True
-    return values.base_type(own.mysql) == base and not values.labels(own.mysql)
+    return values.base_type(sent.mysql) == base and not values.labels(sent.mysql)
 
 
 class Schemas(KnownTables):
@@ -118,17 +118,17 @@ class Schemas(KnownTables):
         known = self.give_key(event)
         if known is None:
             return None
-        before, after, own = event.before, event.after, event.types
+        before, after, sent_types = event.before, event.after, event.types
         image = before if after is None else after
         if image is None:
             return []
         names = tuple(image)
         if before is not None and image is not before and before.keys() != image.keys():
             names = tuple({**image, **before})
-        how = signature(event)
-        plan = self._plans.get((known, id(own), names, how))
-        if plan is None or plan.own is not own:
-            plan = self._plan((known, id(own), names, how), event)
+        origin_key = signature(event)
+        plan = self._plans.get((known, id(sent_types), names, origin_key))
+        if plan is None or plan.sent_types is not sent_types:
+            plan = self._plan((known, id(sent_types), names, origin_key), event)
         event.types = plan.types
         if not plan.columns:
             return []
@@ -139,7 +139,7 @@ class Schemas(KnownTables):
         if after is not None:
             event.after = rows[-1]
         if wrong:
-            event.types = _without(plan, own, wrong)
+            event.types = _without(plan, sent_types, wrong)
             event.extra = without_hints(event.extra, plan.read.difference(wrong))
         elif plan.read and event.extra:
             left = {name: v for name, v in event.extra.items() if name not in HINTS}
@@ -158,25 +158,27 @@ class Schemas(KnownTables):
 
     def _plan(self, key: _PlanKey, event: Event) -> _Plan:
         known, _, names, _ = key
-        own, how = event.types, came(event)
-        content = (known, names, None if own is None else tuple(own.items()))
+        sent_types, origin = event.types, value_origin(event)
+        content = (known, names, None if sent_types is None else tuple(sent_types.items()))
         types, labels = self._contents[content]
         labels = labels if is_numbered(event) else ()
         labelled = {name for name, _ in labels}
-        own_mysql = {n: t.mysql for n, t in (own or {}).items()}
+        sent_mysql = {n: t.mysql for n, t in (sent_types or {}).items()}
         there = set(names) - labelled
         schema = {n: c.mysql for n, c in known.table.columns.items() if n in there}
-        if any(parse_type(mysql).family == "binary" for mysql in own_mysql.values()):
-            how = how._replace(producer=how.producer._replace(binary=True))
+        if any(parse_type(mysql).family == "binary" for mysql in sent_mysql.values()):
+            origin = origin._replace(producer=origin.producer._replace(binary=True))
         converts = [
-            (n, self._readers.column(how, n, own_mysql.get(n), t)) for n, t in schema.items()
+            (n, self._readers.column(origin, n, sent_mysql.get(n), t)) for n, t in schema.items()
         ]
         columns = (*labels, *((n, convert) for n, convert in converts if convert is not None))
-        hinted = {name for hint in how.hints if hint for name in name_list(hint)}
+        hinted = {name for hint in origin.hints if hint for name in name_list(hint)}
         read = frozenset(
-            name for name, _ in columns if own_mysql.get(name) is None and name in hinted
+            name for name, _ in columns if sent_mysql.get(name) is None and name in hinted
         )
-        plan = _Plan(own, types, columns, read, without_hints(hints_of(event.extra), read) or {})
+        plan = _Plan(
+            sent_types, types, columns, read, without_hints(hints_of(event.extra), read) or {}
+        )
         size = weight((content, key[-1]))
         if size <= CACHED_KEY_BYTES:
             self._plan_bytes += size
@@ -187,11 +189,11 @@ class Schemas(KnownTables):
         return plan
 
 
-def _without(plan: _Plan, own: Types | None, wrong: list[str]) -> Types | None:
+def _without(plan: _Plan, sent_types: Types | None, wrong: list[str]) -> Types | None:
     """The types without those of some columns, of which only the message's own word is left."""
     types = dict(plan.types or {})
     for name in wrong:
-        type_of_event = (own or {}).get(name)
+        type_of_event = (sent_types or {}).get(name)
         if type_of_event is None:
             del types[name]
         else:

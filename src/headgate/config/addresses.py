@@ -232,10 +232,10 @@ def _plain_words() -> frozenset[str]:
     classes: list[type] = [
         cls for f in formats for cls in (f.options, f.encoding and f.encoding.options) if cls
     ]
-    own: list[tuple[Registry[Any], str]] = [
+    registered_connectors: list[tuple[Registry[Any], str]] = [
         (registry, name) for registry in (SOURCES, SINKS) for name in registry.entries
     ]
-    connectors = [registry.load(name) for registry, name in own]
+    connectors = [registry.load(name) for registry, name in registered_connectors]
     classes += [each.Options for each in connectors]
     plain = {spelled(f.name) for cls in classes for f in fields(cls) if not f.metadata["private"]}
     tolerated = {word for each in connectors for word in getattr(each, "tolerated", ())}

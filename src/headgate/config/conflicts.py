@@ -91,10 +91,10 @@ def _check_loop(source: Source, written: Place | None) -> None:
 
 def _check_paths(job: Job) -> None:
     for what, path in (("checkpoint", job.checkpoint), ("dead_letters", job.dead_letters)):
-        own = Directory(path)
-        if any(_shared_directory(own, read) for read in job.source.connector.places()):
+        directory = Directory(path)
+        if any(_shared_directory(directory, read) for read in job.source.connector.places()):
             raise UsageError(f"{what} overlaps the directory that the source reads; choose another")
-        if any(_shared_directory(own, sink.connector.place(None)) for sink in job.sinks):
+        if any(_shared_directory(directory, sink.connector.place(None)) for sink in job.sinks):
             raise UsageError(f"{what} overlaps the directory of a sink; choose another")
     if _real(job.checkpoint) == _real(job.dead_letters):
         raise UsageError("checkpoint and dead_letters are the same directory; give each its own")

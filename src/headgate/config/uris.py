@@ -41,9 +41,9 @@ def parse_source(
     split(format)
     known = _read_options(format)
     _check_names(params, cls, known, "source")
-    own, rest = _divided(params, cls)
+    connector_params, rest = _divided(params, cls)
     options = {n: v for n, v in rest.items() if n in known or n == BODY}
-    connector = cls.from_uri(replace(address, params=own))
+    connector = cls.from_uri(replace(address, params=connector_params))
     if BODY in options:
         options["compression"] = options.pop(BODY)
     return Source(connector, format, _decoding(format, options), masked(uri))
@@ -66,10 +66,10 @@ def parse_sink(
     format = _written_format(params)
     known = _write_options(format)
     _check_names(params, cls, known, "sink")
-    own, rest = _divided(params, cls)
+    connector_params, rest = _divided(params, cls)
     options = {n: v for n, v in rest.items() if n in known or n == BODY}
-    options |= {n: own[n] for n in cls.passed_on & known & own.keys()}
-    connector = cls.from_uri(replace(address, params=own), options)
+    options |= {n: connector_params[n] for n in cls.passed_on & known & connector_params.keys()}
+    connector = cls.from_uri(replace(address, params=connector_params), options)
     encoding = target(format)[2]
     if encoding.kafka_only and not connector.any_format:
         raise UsageError(
@@ -90,9 +90,9 @@ def _divided(
     params: Mapping[str, str], cls: type[sources.Source] | type[sinks.MessageSink]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The parameters of a connector, and those of the format."""
-    own = {spelled(name) for name in names(cls.Options)}
+    options = {spelled(name) for name in names(cls.Options)}
     prefix = cls.settings_prefix
-    mine = {n for n in params if n in own or (prefix is not None and n.startswith(prefix))}
+    mine = {n for n in params if n in options or (prefix is not None and n.startswith(prefix))}
     return (
         {n: v for n, v in params.items() if n in mine},
         {n: v for n, v in params.items() if n not in mine},

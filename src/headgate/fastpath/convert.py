@@ -297,14 +297,14 @@ def answer(events: list[Event], outcomes: list[list[Encoded]], informed: bool) -
     first = events[0]
     records = tuple(
         WrittenRecord(r.value, r.key, r.headers, r.topic, r.partition, losses, sink, r.table)
-        for sink, own in enumerate(outcomes)
-        for outcome in own
+        for sink, sink_outcomes in enumerate(outcomes)
+        for outcome in sink_outcomes
         for r, losses in zip(outcome.records, spread(outcome.records, outcome.lost))
     )
     tables = tuple((e.op, e.database, qualified(e.schema, e.table)) for e in events)
     return Answer(
         records,
-        tuple(tuple(outcome.lost) for own in outcomes for outcome in own),
+        tuple(tuple(outcome.lost) for sink_outcomes in outcomes for outcome in sink_outcomes),
         tables,
         first.event_time,
         first.format,

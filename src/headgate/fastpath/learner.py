@@ -77,8 +77,8 @@ class Learner:
             ]  # fmt: skip
         else:
             holes = [i for i, role in enumerate(roles) if role != kernel.FIXED]
-        for own in (False, True):  # what holds for similar columns may not hold for these
-            forms = self.forms(text, leaves, holes, answer, own)
+        for afresh in (False, True):  # what holds for similar columns may not hold for these
+            forms = self.forms(text, leaves, holes, answer, afresh)
             if not forms or (roles is not None and len(forms) < len(holes)):
                 return None
             template = self.locate(text, leaves, sorted(forms), answer)
@@ -129,11 +129,11 @@ class Learner:
         return template
 
     def forms(
-        self, text: bytes, leaves: list[Leaf], holes: list[int], answer: Answer, own: bool
+        self, text: bytes, leaves: list[Leaf], holes: list[int], answer: Answer, afresh: bool
     ) -> dict[int, Form]:
         """The form of the values that each hole may have; a hole without one is omitted.
 
-        The forms of similar columns are reused, unless `own`.
+        The forms of similar columns are reused, unless `afresh`.
         """
         pairs = pairs_of(leaves, text)
         twins = {other: one for one, other, same in pairs if same}
@@ -143,7 +143,7 @@ class Learner:
                 continue
             also = [i, *(other for other, one in twins.items() if one == i and other in holes)]
             similar, exact = column_class(text, leaves[i], pairs_with(i, pairs), answer)
-            if exact not in self.known and (own or similar not in self.known):
+            if exact not in self.known and (afresh or similar not in self.known):
                 self.known[exact] = self.form(text, leaves, also, answer)
                 self.known.setdefault(similar, self.known[exact])
                 self.tried.add(exact)
@@ -180,12 +180,14 @@ class Learner:
         if template is None:
             return None
         leaf = leaves[holes[0]]
-        own = text[leaf.start : leaf.end].decode()
-        tries = [dict.fromkeys(holes, each.encode()) for each in values.probes(own, leaf.number)]
+        current = text[leaf.start : leaf.end].decode()
+        tries = [
+            dict.fromkeys(holes, each.encode()) for each in values.probes(current, leaf.number)
+        ]
         tries += [self.marker_values(template) for _ in range(CHECKS)]
         texts = [filled(text, leaves, given) for given in tries]
         answers = [ask_codecs(self.ask, each) for each in texts]
-        for form in values.forms(own, leaf.number):
+        for form in values.forms(current, leaf.number):
             template.forms = dict.fromkeys(holes, form)
             if all(is_possible(template, i) for i in holes):
                 made = run_template(template, texts)
@@ -215,8 +217,8 @@ class Learner:
         text, leaves, tries = template.text, template.leaves, {}
         for i in template.holes:
             leaf = leaves[i]
-            own = text[leaf.start : leaf.end].decode()
-            tries[i] = values_of_form(own, leaf.number, template.forms[i])
+            current = text[leaf.start : leaf.end].decode()
+            tries[i] = values_of_form(current, leaf.number, template.forms[i])
         most = max(map(len, tries.values()))
         start = self.rng.randrange(most)
         if trust >= TABLES:
@@ -245,13 +247,13 @@ class Learner:
 
         The message's own values too, because they are of their column's type.
         """
-        own = {
+        current = {
             i: [template.text[leaf.start : leaf.end].decode()]
             for i, leaf in enumerate(template.leaves)
             if i in tries
         }
         found = []
-        for suffix, texts in product(SUFFIXES, (tries, own)):
+        for suffix, texts in product(SUFFIXES, (tries, current)):
             given = {i: self.rng.choice(each) for i, each in tries.items()}
             before = given.copy()
             for one, other, same in template.pairs:

@@ -13,11 +13,11 @@ GROUP = "headgate.formats"
 RESERVED = "auto"
 
 
-def installed(own: Collection[str]) -> dict[str, EntryPoint]:
-    """The formats of installed packages by name; `own` are Headgate's, which nobody may replace."""
+def installed(builtin: Collection[str]) -> dict[str, EntryPoint]:
+    """The formats of installed packages by name; nobody may replace a `builtin` one."""
     found: dict[str, EntryPoint] = {}
     for point in _points():
-        if point.name in own or point.name == RESERVED:
+        if point.name in builtin or point.name == RESERVED:
             raise UsageError(
                 f"{package(point)} registers the format {point.name}, which is one of Headgate's "
                 "own; rename the format, or uninstall the package"

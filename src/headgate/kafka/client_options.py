@@ -144,17 +144,17 @@ def producer_settings(client: Mapping[str, str], partitions: int = 1) -> dict[st
     batch = MOST_BATCH
     while batch > LEAST_BATCH and 2 * batch * partitions > memory:
         batch //= 2
-    own = {
+    defaults = {
         "kafka.batch.size": str(min(batch, most)),
         "kafka.linger.ms": "20",
         "kafka.buffer.memory": str(memory),
     }
     if "kafka.delivery.timeout.ms" in client:
-        del own["kafka.linger.ms"]  # a timeout that leaves no room for it would be refused
-    return {**own, **client}
+        del defaults["kafka.linger.ms"]  # a timeout that leaves no room for it would be refused
+    return {**defaults, **client}
 
 
-def client_settings(options: type[T], address: Address) -> tuple[T, dict[str, str]]:
+def client_settings(cls: type[T], address: Address) -> tuple[T, dict[str, str]]:
     """The options of a URI, and the client settings by which it connects.
 
     >>> address = Address("kafka", ("h:9092",), params={"kafka-client-id": "me"})
@@ -169,16 +169,16 @@ def client_settings(options: type[T], address: Address) -> tuple[T, dict[str, st
     for name in raw:
         if name in _TAKEN:
             raise UsageError(f"{name} cannot be set; {_TAKEN[name]}")
-    own = build(options, {n: v for n, v in address.params.items() if n not in raw})
+    options = build(cls, {n: v for n, v in address.params.items() if n not in raw})
     settings = {SERVERS: ",".join(address.hosts)}
-    if own.kafka_client_id is not None:
-        settings["kafka.client.id"] = own.kafka_client_id
-    settings |= _security(own, address)
-    settings |= _timeouts(own)
+    if options.kafka_client_id is not None:
+        settings["kafka.client.id"] = options.kafka_client_id
+    settings |= _security(options, address)
+    settings |= _timeouts(options)
     for name in raw:
         if name in settings:
             raise UsageError(f"{name} and a parameter are aliases; set only one")
-    return own, settings | raw
+    return options, settings | raw
 
 
 def servers_of(settings: Mapping[str, str]) -> frozenset[str]:
@@ -186,14 +186,14 @@ def servers_of(settings: Mapping[str, str]) -> frozenset[str]:
     return frozenset(settings[SERVERS].split(","))
 
 
-def _timeouts(own: KafkaOptions) -> dict[str, str]:
+def _timeouts(options: KafkaOptions) -> dict[str, str]:
     settings = {}
-    if own.dial_timeout is not None:
-        wait = _millis("dial-timeout", own.dial_timeout)
+    if options.dial_timeout is not None:
+        wait = _millis("dial-timeout", options.dial_timeout)
         settings["kafka.socket.connection.setup.timeout.ms"] = str(wait)
         settings["kafka.socket.connection.setup.timeout.max.ms"] = str(max(wait, 30_000))
-    if own.read_timeout is not None:
-        settings["kafka.request.timeout.ms"] = str(_millis("read-timeout", own.read_timeout))
+    if options.read_timeout is not None:
+        settings["kafka.request.timeout.ms"] = str(_millis("read-timeout", options.read_timeout))
     return settings
 
 
@@ -207,24 +207,24 @@ def _millis(name: str, seconds: float) -> int:
 # Security
 
 
-def _security(own: KafkaOptions, address: Address) -> dict[str, str]:
-    tls = _tls(own, address.base, address.env)
-    sasl = _sasl(own, address.login)
+def _security(options: KafkaOptions, address: Address) -> dict[str, str]:
+    tls = _tls(options, address.base, address.env)
+    sasl = _sasl(options, address.login)
     if not sasl and tls is None:
         return {}
     protocol = ("SASL_" if sasl else "") + ("PLAINTEXT" if tls is None else "SSL")
     return {"kafka.security.protocol": protocol, **sasl, **(tls or {})}
 
 
-def _sasl(own: KafkaOptions, login: tuple[str, str] | None) -> dict[str, str]:
-    user, password = own.sasl_user, own.sasl_password
+def _sasl(options: KafkaOptions, login: tuple[str, str] | None) -> dict[str, str]:
+    user, password = options.sasl_user, options.sasl_password
     if login is not None:
         if user is not None or password is not None:
             raise UsageError("the user is both before @ and in sasl-user; give it once")
         user, password = login
-    if user is None and password is None and own.sasl_mechanism is None:
+    if user is None and password is None and options.sasl_mechanism is None:
         return {}
-    word = (own.sasl_mechanism or "plain").lower()
+    word = (options.sasl_mechanism or "plain").lower()
     if word in ("gssapi", "oauthbearer"):
         raise UsageError(
             f"sasl-mechanism {word} takes settings of Kafka's own client: "
@@ -253,12 +253,12 @@ def _jaas(name: str, text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _tls(own: KafkaOptions, base: str | None, env: Environment) -> dict[str, str] | None:
+def _tls(options: KafkaOptions, base: str | None, env: Environment) -> dict[str, str] | None:
     """Settings of TLS; None where it is not used."""
-    given = {"ca": own.ca, "cert": own.cert, "key": own.key}
+    given = {"ca": options.ca, "cert": options.cert, "key": options.key}
     files = {word: path for word, path in given.items() if path is not None}
-    skip = own.insecure_skip_verify
-    enabled = bool(files) or skip if own.enable_tls is None else own.enable_tls
+    skip = options.insecure_skip_verify
+    enabled = bool(files) or skip if options.enable_tls is None else options.enable_tls
     if not enabled:
         if files or skip:
             raise UsageError(

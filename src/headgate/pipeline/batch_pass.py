@@ -89,15 +89,15 @@ class PassRunner:
         work = messages.mapInArrow(worker_function(self.job, plan, report), schema)
         rows = work.localCheckpoint(eager=True, storageLevel=self.storage_level)
         with released_on_error(rows):
-            own = [reports for n, reports in accumulator.value if n == number]
+            task_reports = [reports for n, reports in accumulator.value if n == number]
             tasks = _rdd(rows).getNumPartitions()
-            if len(own) != tasks:
+            if len(task_reports) != tasks:
                 raise LostReports(
-                    f"Spark brought the reports of {len(own)} of {tasks} tasks, and nothing of the "
-                    "batch was written; start the job again"
+                    f"Spark brought the reports of {len(task_reports)} of {tasks} tasks, and "
+                    "nothing of the batch was written; start the job again"
                 )
             decode = msgspec.json.Decoder(PartitionReport).decode
-            return PassResult(rows, [decode(each) for reports in own for each in reports])
+            return PassResult(rows, [decode(each) for reports in task_reports for each in reports])
 
 
 @contextmanager

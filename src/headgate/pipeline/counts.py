@@ -91,9 +91,9 @@ class Counts(msgspec.Struct):
         self.late += other.late
         self.filtered += other.filtered
         self.rejected_events += other.rejected_events
-        for own, others in ((self.rows, other.rows), (self.rejected, other.rejected)):
-            for table, counts in others.items():
-                add_table(own, table, counts)
+        for total, added in ((self.rows, other.rows), (self.rejected, other.rejected)):
+            for table, counts in added.items():
+                add_table(total, table, counts)
         add_counts(self.losses, other.losses)
 
     @property

@@ -44,9 +44,9 @@ class Store:
         number = 0
         for folder in self.batches():
             for batch in table_of(self.storage, folder).to_batches():
-                for letter in batch.to_pylist():
+                for row in batch.to_pylist():
                     number += 1
-                    yield {"number": number, "batch": int(folder.partition("=")[2]), **letter}
+                    yield {"number": number, "batch": int(folder.partition("=")[2]), **row}
 
     def replay(
         self, checkpoint: str | None = None, settings: Mapping[str, str] = NO_SETTINGS
@@ -95,13 +95,13 @@ def redacted(letters: pa.Table) -> bool:
     return any(key is None and value is None for key, value in pairs)
 
 
-def one_line(letter: dict[str, Any]) -> str:
+def one_line(row: dict[str, Any]) -> str:
     """A dead letter as one line.
 
-    >>> letter = {"number": 1, "code": "malformed-json", "message": "…", "table": "", "place": None}
-    >>> one_line(letter | {"topic": "cdc", "partition": 0, "offset": 7})
+    >>> row = {"number": 1, "code": "malformed-json", "message": "…", "table": "", "place": None}
+    >>> one_line(row | {"topic": "cdc", "partition": 0, "offset": 7})
     '1  cdc-0-7  malformed-json  …'
     """
-    where = letter["place"] or "-".join(str(letter[n]) for n in ("topic", "partition", "offset"))
-    table = f"  {shown(letter['table'])[1:-1]}" if letter["table"] else ""
-    return f"{letter['number']}  {where}{table}  {letter['code']}  {letter['message']}"
+    where = row["place"] or "-".join(str(row[n]) for n in ("topic", "partition", "offset"))
+    table = f"  {shown(row['table'])[1:-1]}" if row["table"] else ""
+    return f"{row['number']}  {where}{table}  {row['code']}  {row['message']}"

@@ -106,25 +106,25 @@ class DedupStore:
             return self.files
         now, span = time.time_ns() // 1_000, int(remember * 1_000_000)
         old, source = now - span, self.newest - span
-        kept = [file for file in self.files if file.arrived >= old or file.newest >= source]
+        files = [file for file in self.files if file.arrived >= old or file.newest >= source]
         ids, since = len(self.new), now
         parts = [id_columns(self.new)]
-        while kept and kept[-1].ids <= ids and ids + kept[-1].ids <= MOST_IDS // PARTS:
-            if kept[-1].since < now - span // PARTS and len(kept) < MOST_FILES:
+        while files and files[-1].ids <= ids and ids + files[-1].ids <= MOST_IDS // PARTS:
+            if files[-1].since < now - span // PARTS and len(files) < MOST_FILES:
                 break
-            file = kept.pop()
+            file = files.pop()
             parts.append(self.open(file))
             ids, since = ids + file.ids, min(since, file.since)
         new = IdFile(f"{uuid.uuid4().hex}.ids", ids, since, now, self.newest)
         first, second = (np.concatenate(column) for column in zip(*parts))
         order = np.argsort(first, kind="stable")  # fast on parts that are sorted already
         self.storage.write(f"{FOLDER}/{new.name}", first[order].tobytes() + second[order].tobytes())
-        kept.append(new)
-        while sum(file.ids for file in kept) > MOST_IDS and len(kept) > 1:
-            kept.pop(0)
-        for file in {*self.files} - {*kept}:
+        files.append(new)
+        while sum(file.ids for file in files) > MOST_IDS and len(files) > 1:
+            files.pop(0)
+        for file in {*self.files} - {*files}:
             delete_copy(self.storage, file)
-        return tuple(kept)
+        return tuple(files)
 
     def open(self, file: IdFile) -> IdColumns:
         """The identities of a file, mapped."""

@@ -161,8 +161,8 @@ class Engine:
         self.reader.verify(batch.source)
         batch.still_ours()
         self.dead_letters.write(batch, dead_letters, ())
-        for each, own in zip(self.writers, parts):
-            each.write(batch, own.frames, own.topics)
+        for writer, part in zip(self.writers, parts):
+            writer.write(batch, part.frames, part.topics)
 
     def run_pass(
         self, messages: DataFrame, state: State, again: bool, replayed: bool = False
@@ -287,9 +287,9 @@ class Engine:
         if watermark is None or watermark <= (state.announced or 0):
             return
         event = Event("watermark", commit_ts=watermark, event_time=commit_time(watermark))
-        for sink, own in enumerate(parts):
+        for sink, part in enumerate(parts):
             records = self.broadcast(sink, event, state.topics)
-            self.add_records(own, with_ids(records, f"watermark-{watermark}"))
+            self.add_records(part, with_ids(records, f"watermark-{watermark}"))
         state.announced = watermark
 
     def broadcast(self, sink: int, event: Event, topics: list[list[str]]) -> list[Record]:
@@ -299,9 +299,9 @@ class Engine:
         if known is None or all(record.topic is not None for record in records):
             return records
         found: list[Record] = []
-        own = topics[sink] if topics else []
-        known.ensure(own)
-        for encoder.topic in own:
+        names = topics[sink] if topics else []
+        known.ensure(names)
+        for encoder.topic in names:
             found += encoder(event).records
         return found
 
@@ -368,8 +368,8 @@ def with_ids(records: list[Record], name: str) -> list[Record]:
     """
     for n, record in enumerate(records):
         place = n if record.partition is None else record.partition
-        own = f"{name}.{place}" if place else name
-        record.headers = (*(record.headers or ()), (ID_HEADER, own.encode()))
+        message_id = f"{name}.{place}" if place else name
+        record.headers = (*(record.headers or ()), (ID_HEADER, message_id.encode()))
     return records
 
 

@@ -139,11 +139,11 @@ class FastPathResult:
             "key": binary_array(spliced.keys, spliced.key_ends, fixed.no_key[kinds]),
             "value": binary_array(spliced.values, spliced.value_ends, fixed.no_value[kinds]),
         }
-        own = fixed.sink[kinds] == sink
-        if not own.all():
-            kept = pa.array(own)
-            columns = {name: column.filter(kept) for name, column in columns.items()}
-            kinds, rows = kinds[own], rows[own]
+        of_sink = fixed.sink[kinds] == sink
+        if not of_sink.all():
+            mask = pa.array(of_sink)
+            columns = {name: column.filter(mask) for name, column in columns.items()}
+            kinds, rows = kinds[of_sink], rows[of_sink]
         columns["id"] = with_numbers(self.names.take(pa.array(rows)), rows)
         columns["partition"] = by_kind(fixed.partition, kinds)
         columns["topic"] = by_kind(fixed.topic, kinds)

@@ -75,7 +75,7 @@ class Lease:
     ) -> None:
         self.storage, self.renew_seconds, self.expire_seconds = storage, renew, expire
         now, pid = time.time(), os.getpid()
-        self.own = Holder(
+        self.instance = Holder(
             uuid.uuid4().hex, socket.gethostname(), pid, this_system(), began(pid), now, now
         )
         self.lost: LeaseError | None = None
@@ -93,16 +93,16 @@ class Lease:
                 f"{self.expire_seconds:.0f} s after its last renewal"
             )
         self.write()
-        _own_tokens.add(self.own.token)
+        _own_tokens.add(self.instance.token)
         self.renewing.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
         self.renewing.join()
-        _own_tokens.discard(self.own.token)
+        _own_tokens.discard(self.instance.token)
         holder = read_state(self.storage, FILE, Holder)
-        if holder is not None and holder.token == self.own.token:
+        if holder is not None and holder.token == self.instance.token:
             self.storage.delete(FILE)
 
     def holder(self) -> Holder | None:
@@ -132,7 +132,7 @@ class Lease:
             raise self.lost
         with self.lock:
             holder = read_state(self.storage, FILE, Holder)
-        if holder is None or holder.token != self.own.token:
+        if holder is None or holder.token != self.instance.token:
             by = "which has ended since" if holder is None else holder.described()
             self.lost = LeaseError(
                 f"{self.storage.uri} was taken over by another instance of the job, {by}, while "
@@ -163,9 +163,9 @@ class Lease:
 
     def write(self) -> None:
         """Renew the lease."""
-        self.own.renewed = time.time()
+        self.instance.renewed = time.time()
         with self.lock:
-            write_state(self.storage, FILE, self.own)
+            write_state(self.storage, FILE, self.instance)
 
 
 def this_system() -> str | None:

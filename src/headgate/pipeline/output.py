@@ -160,9 +160,9 @@ class MessageOutput:
                 rows, columns = spliced.messages(sink)
                 topics.update(pc.unique(columns["topic"].drop_null()).to_pylist())
                 if len(rows):
-                    own = [c.row for c, o in zip(changes, outcomes) for _ in o.records]
+                    encoded = [c.row for c, o in zip(changes, outcomes) for _ in o.records]
                     first = flat_rows(len(rows), **columns)
-                    flat = in_rows(first, rows, outgoing.flat(), spliced.rows[own])
+                    flat = in_rows(first, rows, outgoing.flat(), spliced.rows[encoded])
                     yield work_rows("messages", **pack_messages(sink, step, flat))
                     continue
             for part in slices([len(r.key or b"") + len(r.value or b"") for r in outgoing.records]):
@@ -178,18 +178,18 @@ def encoded(encoder: Encoder, change: Change) -> Encoded:
 
 
 def named(changes: Sequence[Change], outcomes: Sequence[Encoded]) -> Outgoing:
-    """Messages with what they are known by, and the headers that came or are the format's."""
+    """Messages with what they are known by, and the headers that were sent or are the format's."""
     outgoing = Outgoing([], [], [])
     records, names, headers = outgoing
     for change, outcome in zip(changes, outcomes):
-        came = change.headers
+        sent = change.headers
         for n, record in enumerate(outcome.records):
             if change.topic is not None:
                 record.topic = change.topic
             records.append(record)
             names.append(f"{change.name}.{n}" if n else change.name)
-            if came or record.headers:
-                headers.append(to_text((*from_text(came), *(record.headers or ()))))
+            if sent or record.headers:
+                headers.append(to_text((*from_text(sent), *(record.headers or ()))))
             else:
                 headers.append(None)
     return outgoing

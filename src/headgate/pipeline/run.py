@@ -150,8 +150,8 @@ def remote_paths(job: Job) -> list[str]:
     """The job's paths that are not on the local file system."""
     places = [*job.source.connector.places(), *(s.connector.place(None) for s in job.sinks)]
     paths = [place.path for place in places if isinstance(place, Directory)]
-    own = (job.checkpoint, job.dead_letters)
-    return [path for path in (*own, *paths) if filesystem.is_remote(path)]
+    directories = (job.checkpoint, job.dead_letters)
+    return [path for path in (*directories, *paths) if filesystem.is_remote(path)]
 
 
 def with_session_settings(job: Job, spark: SparkSession) -> Job:

@@ -66,9 +66,9 @@ class Projection:
         """The types that are kept, and the first handle key column that is removed."""
         if types is None:
             return None, None
-        kept = {name: type for name, type in types.items() if self.keeps[name]}
+        selected = {name: type for name, type in types.items() if self.keeps[name]}
         handles = tuple(name for name, type in types.items() if (type.flags or 0) & HANDLE)
-        return kept, self.first_removed(handles)
+        return selected, self.first_removed(handles)
 
     def apply(self, event: Event) -> Event:
         """The event without the columns that are not kept."""
@@ -94,14 +94,14 @@ class Projection:
 
     def _extra(self, extra: dict[str, str]) -> dict[str, str] | None:
         members = extra_members()
-        kept: dict[str, str] = {}
+        selected: dict[str, str] = {}
         for name, text in extra.items():
             if name in members.values:
                 continue
             projected = self._lists[text] if name in HINTS or name in members.columns else text
             if projected is not None:
-                kept[name] = projected
-        return kept or None
+                selected[name] = projected
+        return selected or None
 
     def _project_list(self, text: str) -> str | None:
         """A list of columns, or a mapping by column, without those that are not kept."""

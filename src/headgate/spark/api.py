@@ -116,9 +116,9 @@ def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
 
         def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with fast_worker():
-                own = converter(source, source_options, format, options, whole_messages=False)
+                codecs = converter(source, source_options, format, options, whole_messages=False)
                 for part in chain.from_iterable(map(bounded, batches)):
-                    for converted in own.convert(part):
+                    for converted in codecs.convert(part):
                         yield converted.records
 
         return messages.mapInArrow(convert, RECORD_DDL)
@@ -163,11 +163,11 @@ def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -
             encoder = Encoder(target, **options)
             for batch in batches:
                 out = dict(without_message(encoder, events_of(batch)))
-                kept = batch.take(pa.array(out, pa.int32()))
+                rejected = batch.take(pa.array(out, pa.int32()))
                 reasons = [{"code": code, "message": why} for code, why in out.values()]
-                at = kept.schema.get_field_index("error")
-                yield kept.set_column(
-                    at, kept.schema.field(at), pa.array(reasons, kept.schema.field(at).type)
+                at = rejected.schema.get_field_index("error")
+                yield rejected.set_column(
+                    at, rejected.schema.field(at), pa.array(reasons, rejected.schema.field(at).type)
                 )
 
     return events.select(*names).mapInArrow(run, EVENT_DDL)

@@ -166,8 +166,8 @@ def s3(bucket: str, settings: Mapping[str, str]) -> fs.S3FileSystem:
     """S3 as Spark's `s3a` is set; what is not set is found as the AWS SDK finds it."""
 
     def setting(name: str) -> str | None:
-        own = settings.get(f"{PREFIX}fs.s3a.bucket.{bucket}.{name}")
-        return own or settings.get(f"{PREFIX}fs.s3a.{name}") or None
+        of_bucket = settings.get(f"{PREFIX}fs.s3a.bucket.{bucket}.{name}")
+        return of_bucket or settings.get(f"{PREFIX}fs.s3a.{name}") or None
 
     named = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     endpoint = setting("endpoint") or named

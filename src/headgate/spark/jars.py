@@ -74,10 +74,10 @@ def settings(*names: str) -> dict[str, str]:
     >>> settings()
     {}
     """
-    own = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
+    bundled = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
     sets = [coordinates_of(name) for name in names]
     # Where Spark has the connector itself, it has what goes with it.
-    missing = [coordinates for coordinates in sets if coordinates[0].split(":")[1] not in own]
+    missing = [coordinates for coordinates in sets if coordinates[0].split(":")[1] not in bundled]
     if not missing:
         return {}
     wanted = [each for coordinates in missing for each in coordinates]
@@ -128,8 +128,8 @@ def on_classpath(jars: Iterable[Path]) -> dict[str, str]:
     >>> on_classpath([Path("/jars/spark-tags_2.13-4.1.0.jar"), Path("/jars/kafka-clients-3.9.jar")])
     {'spark.jars': '/jars/kafka-clients-3.9.jar'}
     """
-    own = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
-    return {"spark.jars": ",".join(str(jar) for jar in jars if artifact(jar) not in own)}
+    bundled = {artifact(jar) for jar in SPARK_JARS.glob("*.jar")}
+    return {"spark.jars": ",".join(str(jar) for jar in jars if artifact(jar) not in bundled)}
 
 
 def artifact(jar: Path) -> str:

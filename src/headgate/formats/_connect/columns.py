@@ -35,7 +35,7 @@ DECIMALS = ("decimal", "dec", "numeric", "fixed")
 
 
 @dataclass(frozen=True)
-class ValueOptions(CommonOptions):
+class DecodedValueOptions(CommonOptions):
     """How the connector writes values, for messages whose schema does not declare it."""
 
     columns: str | None = option(
@@ -304,7 +304,7 @@ def enum_label(mysql_type: str) -> Convert | None:
     return (lambda value: str(escaped.get(value, value))) if escaped else None
 
 
-def binary(column: DeclaredColumn, options: ValueOptions) -> Convert:
+def binary(column: DeclaredColumn, options: DecodedValueOptions) -> Convert:
     """The converter from a BINARY or BLOB column to base64."""
     mode = options.binary_handling_mode
     if (column.writer == "debezium" and column.as_text) or (
@@ -321,7 +321,7 @@ def binary(column: DeclaredColumn, options: ValueOptions) -> Convert:
     )
 
 
-def datetime_units(column: DeclaredColumn, digits: int, options: ValueOptions) -> int:
+def datetime_units(column: DeclaredColumn, digits: int, options: DecodedValueOptions) -> int:
     """The number of units per second in a DATETIME(digits) column."""
     mode = options.time_precision_mode or "adaptive_time_microseconds"
     if mode == "nanoseconds":
@@ -331,7 +331,7 @@ def datetime_units(column: DeclaredColumn, digits: int, options: ValueOptions) -
     return MILLIS
 
 
-def converter(column: DeclaredColumn, options: ValueOptions) -> Convert | None:
+def converter(column: DeclaredColumn, options: DecodedValueOptions) -> Convert | None:
     """The converter to canonical text for a column of known MySQL type; None if none is needed."""
     base = values.base_type(column.mysql)
     length, scale = precision(column.mysql)

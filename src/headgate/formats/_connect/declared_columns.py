@@ -48,5 +48,5 @@ def for_table(
     {'a': 'time'}
     """
     prefix = f"{database}.{table}."
-    own = {n[len(prefix) :]: t for n, t in columns.items() if n.startswith(prefix)}
-    return {n: t for n, t in columns.items() if "." not in n} | own
+    of_table = {n[len(prefix) :]: t for n, t in columns.items() if n.startswith(prefix)}
+    return {n: t for n, t in columns.items() if "." not in n} | of_table

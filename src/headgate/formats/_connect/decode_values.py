@@ -14,7 +14,7 @@ from headgate.core.limits import MAX_PLAIN_EXPONENT
 from headgate.core.mysql_types import parse_type
 from headgate.formats._connect.columns import (
     DeclaredColumn,
-    ValueOptions,
+    DecodedValueOptions,
     Writer,
     base64_decimal,
     base64_text,
@@ -155,7 +155,7 @@ def is_text(mysql: str | None) -> bool:
 
 
 def field_converter(
-    field: Field, declared: str | None, writer: Writer, options: ValueOptions
+    field: Field, declared: str | None, writer: Writer, options: DecodedValueOptions
 ) -> Convert | None:
     """The converter of a field to canonical text, by its semantic name, then by its MySQL type."""
     if field.name in CONVERTERS:
@@ -190,12 +190,12 @@ _FROM_TEXT: dict[str, Callable[[str], Any]] = dict.fromkeys(
 _FROM_TEXT |= {"boolean": lambda text: text == "1", "float64": Number, "float": Number}
 
 
-def column_reader(producer: Producer, options: ValueOptions) -> ReadColumn:
+def column_reader(producer: Producer, options: DecodedValueOptions) -> ReadColumn:
     """A function that reads Debezium's values by the types of a schema file or DDL.
 
     Where the schema block declares only a field's plain type, the value is still as it was sent.
 
-    >>> read = column_reader(Producer("debezium", "debezium"), ValueOptions())
+    >>> read = column_reader(Producer("debezium", "debezium"), DecodedValueOptions())
     >>> read(None, "decimal(9,2)")("AxY="), read("bigint", "bigint unsigned")("-1")
     ('7.90', '18446744073709551615')
     """
@@ -253,13 +253,13 @@ def make_plan(
     schema: bytes,
     declared: dict[str, str],
     writer: Writer,
-    options: ValueOptions,
+    options: DecodedValueOptions,
     is_column: Callable[[str], bool] = any_member,
 ) -> Plan:
     """Types and converters of a table's columns.
 
     >>> schema = b'{"type":"struct","fields":[{"type":"int32","field":"day"}]}'
-    >>> make_plan(schema, {}, "debezium", ValueOptions()).types["day"].mysql
+    >>> make_plan(schema, {}, "debezium", DecodedValueOptions()).types["day"].mysql
     'int'
     """
     root = parse(_schema, schema)
@@ -286,7 +286,7 @@ def make_plan(
 
 
 def planner(
-    options: ValueOptions, is_column: Callable[[str], bool] = any_member
+    options: DecodedValueOptions, is_column: Callable[[str], bool] = any_member
 ) -> Callable[[bytes, Writer, str | None, str | None], Plan]:
     """A function from (schema bytes, writer, database, table) to the cached plan."""
     columns = table_columns(options.columns)

@@ -12,7 +12,7 @@ from msgspec import Raw
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import MySqlType
 from headgate.formats._connect.column import CONNECT, DATA, TEXT, Column, always_lossy, named, plain
-from headgate.formats._connect.options import ValueOptions
+from headgate.formats._connect.options import EncodedValueOptions
 from headgate.formats._oms.encode_values import scientific
 from headgate.formats.encoding import Write, boolean, number, whole
 
@@ -32,7 +32,7 @@ INTEGERS = {
 """Connect's types of the integers, signed and unsigned."""
 
 
-def integer(type_: MySqlType, options: ValueOptions, schemas: bool) -> Column:
+def integer(type_: MySqlType, options: EncodedValueOptions, schemas: bool) -> Column:
     """An integer; BIGINT UNSIGNED by its mode. With a schema, its range is checked."""
     if type_.base == "bigint" and type_.unsigned:
         if options.bigint_unsigned_handling_mode == "long":
@@ -86,7 +86,7 @@ def wrapped(text: str) -> Any:
 
 
 def decimal(
-    precision: int | None, scale: int, scale_unknown: bool, options: ValueOptions
+    precision: int | None, scale: int, scale_unknown: bool, options: EncodedValueOptions
 ) -> Column:
     """A DECIMAL by its mode; `scale_unknown` if nothing in the message declares its scale."""
     if options.decimal_handling_mode == "string":
@@ -125,7 +125,7 @@ def filled(digits: int) -> Write:
     return write
 
 
-def decimal_column(precision: int | None, scale: int, options: ValueOptions) -> Column:
+def decimal_column(precision: int | None, scale: int, options: EncodedValueOptions) -> Column:
     """Connect's Decimal."""
     parameters = {"scale": str(scale)}
     if precision is not None:

@@ -17,7 +17,7 @@ from headgate.formats._connect.column import BOOLEAN, TEXT, Column, plain
 from headgate.formats._connect.encode_numbers import INT64, real
 from headgate.formats._connect.encode_values import column, fraction_digits, is_measured, nested
 from headgate.formats._connect.fit import Pair, missing_values, settle
-from headgate.formats._connect.options import ValueOptions
+from headgate.formats._connect.options import EncodedValueOptions
 from headgate.formats._oms import encode_values as oms_values
 from headgate.formats.encoding import (
     PerTypeMap,
@@ -133,7 +133,7 @@ class Plan:
 
 
 def planner(
-    options: ValueOptions, schemas: bool, from_connect: bool
+    options: EncodedValueOptions, schemas: bool, from_connect: bool
 ) -> Callable[[Types | None], Plan]:
     """A function from type map to plan; `from_connect` if Debezium or OMS wrote the events."""
 

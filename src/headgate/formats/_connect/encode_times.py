@@ -12,7 +12,7 @@ from headgate.core.mysql_types import MySqlType
 from headgate.core.values import EPOCH
 from headgate.formats._connect.column import CONNECT, TIME, Column, always_lossy, named
 from headgate.formats._connect.encode_numbers import INT32, INT64, filled
-from headgate.formats._connect.options import ValueOptions
+from headgate.formats._connect.options import EncodedValueOptions
 from headgate.formats._connect.times import MICROS, MILLIS, NANOS
 from headgate.formats.encoding import Write
 
@@ -28,7 +28,11 @@ DAY_MILLIS = range(24 * 60 * 60 * 1000 + 1)
 
 
 def temporal(
-    type_: MySqlType, digits: int, precision_unknown: bool, required: bool, options: ValueOptions
+    type_: MySqlType,
+    digits: int,
+    precision_unknown: bool,
+    required: bool,
+    options: EncodedValueOptions,
 ) -> Column:
     """A DATE, TIME, DATETIME or TIMESTAMP by the time precision mode.
 

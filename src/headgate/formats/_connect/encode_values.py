@@ -24,16 +24,16 @@ from headgate.formats._connect.encode_numbers import (
     year,
 )
 from headgate.formats._connect.encode_times import temporal
-from headgate.formats._connect.options import ValueOptions
+from headgate.formats._connect.options import EncodedValueOptions
 from headgate.formats.encoding import json_value, raw_bytes
 
 TIMES = ("time", "datetime", "timestamp")
 
 
-def is_measured(type_: MySqlType, options: ValueOptions) -> bool:
+def is_measured(type_: MySqlType, options: EncodedValueOptions) -> bool:
     """Whether the column depends on fractional digits that its type does not declare.
 
-    >>> is_measured(parse_type("decimal"), ValueOptions())
+    >>> is_measured(parse_type("decimal"), EncodedValueOptions())
     True
     """
     if type_.length is not None:
@@ -55,7 +55,7 @@ def fraction_digits(text: str) -> int:
 
 def column(
     column_type: ColumnType,
-    options: ValueOptions,
+    options: EncodedValueOptions,
     schemas: bool,
     from_connect: bool,
     digits: int | None = None,
@@ -68,7 +68,7 @@ def column(
     boolean. `digits`: the fractional digits, measured if the type does not declare them. `keyed`:
     the column is in the key and therefore NOT NULL.
 
-    >>> column(ColumnType("decimal(10,2)"), ValueOptions(), True, False).write("7.90")
+    >>> column(ColumnType("decimal(10,2)"), EncodedValueOptions(), True, False).write("7.90")
     'AxY='
     """
     type_ = parse_type(column_type.mysql)
@@ -87,7 +87,7 @@ def column(
 
 def _column(
     type_: MySqlType,
-    options: ValueOptions,
+    options: EncodedValueOptions,
     schemas: bool,
     from_connect: bool,
     digits: int | None,
@@ -149,7 +149,7 @@ def source_parameters(mysql: str, digits: int | None) -> dict[str, str]:
     return parameters
 
 
-def binary(type_: MySqlType, options: ValueOptions) -> Column:
+def binary(type_: MySqlType, options: EncodedValueOptions) -> Column:
     """Binary by its mode; BINARY(n) is padded to n bytes."""
     mode = options.binary_handling_mode
     width = type_.length if type_.base == "binary" else None

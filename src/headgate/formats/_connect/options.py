@@ -8,7 +8,7 @@ from headgate.core.options import EncodeOptions, option
 
 
 @dataclass(frozen=True)
-class ValueOptions(EncodeOptions):
+class EncodedValueOptions(EncodeOptions):
     """Options for values and their schema, named as in the connector and its converter."""
 
     schemas_enable: bool | None = option(

@@ -51,7 +51,7 @@ def converter(mysql_type: str) -> TypedConvert | None:
 
 def column_reader(producer: Producer, options: object) -> ReadColumn:
     """How OMS's values are read whose type is known from the schema or from DDL."""
-    return lambda own, mysql: converter(mysql) if own is None else None
+    return lambda sent_type, mysql: converter(mysql) if sent_type is None else None
 
 
 def epoch_seconds(value: str) -> str:

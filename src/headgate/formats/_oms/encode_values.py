@@ -69,19 +69,19 @@ def canal_writer(type_: MySqlType) -> Write | None:
     return writer("Canal", type_)
 
 
-def type_name(column_type: ColumnType, own: bool = False) -> str | None:
+def type_name(column_type: ColumnType, same_format: bool = False) -> str | None:
     """A column's type as OMS names it: the name alone, where BIGINT is unsigned.
 
-    `own` says that the event was read from the format that is written: then the type is already
-    OMS's, unless it has flags, which only a schema gives.
+    `same_format` says that the event was read from the format that is written: then the type is
+    already OMS's, unless it has flags, which only a schema gives.
 
     >>> type_name(ColumnType("bigint(20)")), type_name(ColumnType("bigint unsigned"))
     ('INT64', 'BIGINT')
-    >>> type_name(ColumnType("varchar(20)"), own=True)
+    >>> type_name(ColumnType("varchar(20)"), same_format=True)
     'varchar(20)'
     """
     type_ = parse_type(column_type.mysql)
-    if type_.family == "unknown" or (own and column_type.flags is None):
+    if type_.family == "unknown" or (same_format and column_type.flags is None):
         return column_type.mysql
     if type_.base == "bigint" and not type_.unsigned:
         return "INT64"
@@ -118,12 +118,12 @@ def row_writers(method: str, format: str) -> Callable[[Event, list[str]], Writer
     plans = PerTypeMap(make)
 
     def writers(event: Event, lost: list[str]) -> Writers:
-        own = event.format == format
-        bare = hinted(event.extra, digits=not own)
+        same_format = event.format == format
+        bare = hinted(event.extra, digits=not same_format)
         if event.types is None:
             return bare
         plan = plans(event.types)
-        if not own and has_others(event, plan.named):
+        if not same_format and has_others(event, plan.named):
             lost.append("types-guessed")
         if not bare:
             return plan.writers

@@ -79,14 +79,16 @@ class ShortHeartbeat(msgspec.Struct, gc=False):
 def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     """An encoder of DataWorks V2.0, the only version."""
     writers_of = row_writers("DataWorks", FORMAT)
-    columns = {own: PerTypeMap(column_planner(own)) for own in (False, True)}
+    columns = {
+        same_format: PerTypeMap(column_planner(same_format)) for same_format in (False, True)
+    }
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        own = event.format == FORMAT
-        extra = (event.extra or NOTHING) if own else FOREIGN
+        same_format = event.format == FORMAT
+        extra = (event.extra or NOTHING) if same_format else FOREIGN
         if event.kind == "tombstone":
             return [Record(None)]
-        if event.kind == "heartbeat" and own and is_short(event):
+        if event.kind == "heartbeat" and same_format and is_short(event):
             at = stamp(event.event_time, "event-time-micros", lost)
             beat = ShortPayload(EventTime(at), "HEARTBEAT")
             return [Record(to_json(ShortHeartbeat(VERSION, beat)))]
@@ -108,7 +110,7 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
                 event.schema,
                 event.table,
             ),
-            None if event.types is None else columns[own](event.types),
+            None if event.types is None else columns[same_format](event.types),
             event.key,
         )
         payload = Payload(
@@ -124,12 +126,12 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     return encode
 
 
-def column_planner(own: bool) -> Callable[[Types | None], Raw]:
+def column_planner(same_format: bool) -> Callable[[Types | None], Raw]:
     """A function from type map to `column`; this format's own types are written unchanged."""
 
     def make(types: Types | None) -> Raw:
         columns = (types or {}).items()
-        return Raw(to_json([{"name": n, "type": type_name(t, own)} for n, t in columns]))
+        return Raw(to_json([{"name": n, "type": type_name(t, same_format)} for n, t in columns]))
 
     return make
 

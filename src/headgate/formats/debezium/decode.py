@@ -17,7 +17,7 @@ from headgate.core.errors import DecodeError
 from headgate.core.event import Event, qualified
 from headgate.core.json import members, parse
 from headgate.core.values import convert, exact_nested, names_json, to_text
-from headgate.formats._connect.columns import ValueOptions, Writer
+from headgate.formats._connect.columns import DecodedValueOptions, Writer
 from headgate.formats._connect.connectors import MYSQL_LIKE, TICDC
 from headgate.formats._connect.decode_values import (
     planner,
@@ -53,7 +53,7 @@ HEARTBEAT, WATERMARK = "HEARTBEAT", "m"
 
 
 @dataclass(frozen=True)
-class Options(ValueOptions):
+class Options(DecodedValueOptions):
     """Options of debezium."""
 
 

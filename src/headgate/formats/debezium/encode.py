@@ -21,7 +21,7 @@ from headgate.formats._connect.encode_rows import (
     planner,
 )
 from headgate.formats._connect.fit import Pair
-from headgate.formats._connect.options import ValueOptions
+from headgate.formats._connect.options import EncodedValueOptions
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.debezium.encode_auxiliary import auxiliary
 from headgate.formats.debezium.encode_oms import oms_encoder, reject_debezium_options
@@ -48,21 +48,21 @@ NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 
 @dataclass(frozen=True)
-class Options(ValueOptions):
+class Options(EncodedValueOptions):
     """Options for encoding debezium."""
 
     tombstones_on_delete: bool = option(True, "write a tombstone (null value) after each delete")
 
 
-def restore(message: Envelope, source: Source, event: Event, kept: Mapping[str, str]) -> None:
+def restore(message: Envelope, source: Source, event: Event, extra: Mapping[str, str]) -> None:
     """Restore the rarely used members of a message from Debezium."""
-    if "transaction.id" in kept:
-        orders = {name: int64_or_none(kept.get(f"transaction.{name}")) for name in ORDERS}
-        message.transaction = {"id": kept["transaction.id"], **orders}
-    if "ts_ns" in kept:
-        message.ts_ns = int64_or_none(kept["ts_ns"])
+    if "transaction.id" in extra:
+        orders = {name: int64_or_none(extra.get(f"transaction.{name}")) for name in ORDERS}
+        message.transaction = {"id": extra["transaction.id"], **orders}
+    if "ts_ns" in extra:
+        message.ts_ns = int64_or_none(extra["ts_ns"])
     if source.connector not in MYSQL_LIKE:
-        message.source = with_own_members(source, event, kept)
+        message.source = with_own_members(source, event, extra)
 
 
 def changes_key(event: Event) -> bool:
@@ -139,7 +139,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         reject_debezium_options(dialect, options)
         return oms_encoder(dialect == "oms", bool(options.schemas_enable))
     schemas = options.schemas_enable is not False
-    plans = {own: planner(options, schemas, own) for own in (False, True)}
+    plans = {
+        from_connect: planner(options, schemas, from_connect) for from_connect in (False, True)
+    }
     source_of = make_written_source(options.topic_prefix)
     others = auxiliary(options.topic_prefix, schemas)
     tombstones = options.tombstones_on_delete
@@ -148,10 +150,10 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         if event.kind != "row":
             return others(event, lost)
         op, emitted = event.op or "", event.emit_time
-        own = own_extra(event)
+        extra = own_extra(event)
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         before, after = images_of(event, layout, lost)
-        source, source_json = source_of(event, own)
+        source, source_json = source_of(event, extra)
         rows = ((before, event.before), (after, event.after))
         value_start, key_start, end = (
             make_starts(event, layout, source, rows, lost) if schemas else NO_SCHEMA
@@ -166,8 +168,8 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             emitted,
             nanos(emitted),
         )
-        if own:
-            restore(message, source, event, own)
+        if extra:
+            restore(message, source, event, extra)
             if source.connector not in MYSQL_LIKE:
                 retract(lost, ("position",))  # other databases' members are written too
             if source.commit_ts is not UNSET:
@@ -180,14 +182,14 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         if op == "truncate":
             return [Record(finish(value_start, message, end))]
         values: Any = None
-        if own and "key" in own:
-            key: bytes | None = own["key"].encode()
+        if extra and "key" in extra:
+            key: bytes | None = extra["key"].encode()
         else:
             values = key_values(event, before if after is None else after, lost)
             key = None if values is None else finish(key_start, values, end)
         record = Record(finish(value_start, message, end), key)
         # A delete from Debezium is followed by its own tombstone in the stream.
-        if op == "delete" and own is None and key is not None and tombstones:
+        if op == "delete" and extra is None and key is not None and tombstones:
             return [record, Record(None, key)]
         return [record]
 
@@ -224,7 +226,7 @@ NATIVE = (
 NATIVE |= {"incomplete", "position.id", *(f"position.{name}" for name in POSITION_MEMBERS)}
 
 
-def type_codes(options: ValueOptions) -> frozenset[str]:
+def type_codes(options: EncodedValueOptions) -> frozenset[str]:
     """The codes of type information that the schema block can represent."""
     if options.schemas_enable is False:
         return frozenset()

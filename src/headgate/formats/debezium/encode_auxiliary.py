@@ -50,7 +50,7 @@ def note(event: Event, lost: list[str], *codes: str) -> None:
     lost += [code for code in codes if has[code]]
 
 
-Kept = Mapping[str, str] | None
+Extra = Mapping[str, str] | None
 """The `extra` of an event that Debezium wrote; None for other events."""
 SCHEMA_CHANGE_CODES = ("database", "table", "event-time", "event-time-micros", "emit-time")
 
@@ -60,17 +60,17 @@ def auxiliary(prefix: str | None, schemas: bool) -> Encode:
     writer = Writer(prefix, schemas, make_source(prefix))
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        own = own_extra(event)
-        if own is not None:
+        extra = own_extra(event)
+        if extra is not None:
             retract(lost, ("extra",))
         if event.kind == "marker":
             if event.op in BOUNDARIES:
-                return boundary(writer, event, own, lost)
-            return notification(writer, event, own) if "aggregate_type" in (own or ()) else []
+                return boundary(writer, event, extra, lost)
+            return notification(writer, event, extra) if "aggregate_type" in (extra or ()) else []
         if event.kind == "tombstone":
             return tombstone(event, lost)
         write = WRITERS.get(event.kind)
-        return [] if write is None else write(writer, event, own, lost)
+        return [] if write is None else write(writer, event, extra, lost)
 
     return encode
 
@@ -80,7 +80,7 @@ class Writer(NamedTuple):
 
     prefix: str | None
     schemas: bool
-    source: Callable[[Event, Kept], Source]
+    source: Callable[[Event, Extra], Source]
 
     def record(self, value: tuple[bytes, Any], key: tuple[bytes, Any] | None) -> list[Record]:
         """A message and its key, from pairs of schema block and content."""
@@ -95,14 +95,14 @@ class Writer(NamedTuple):
         return finish(block, message, b"}") if self.schemas else finish(b"", message, b"")
 
 
-def schema_change(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
+def schema_change(writer: Writer, event: Event, extra: Extra, lost: list[str]) -> list[Record]:
     """A message of the schema change topic."""
-    source = writer.source(event, own)
+    source = writer.source(event, extra)
     retract(lost, SCHEMA_CHANGE_CODES)
     if source.commit_ts is not UNSET:
         retract(lost, ("commit-ts",))
     note(event, lost, "emit-time-micros")
-    changes = (own or NOTHING).get("tableChanges")
+    changes = (extra or NOTHING).get("tableChanges")
     database = event.database or ""
     message = SchemaChange(
         source,
@@ -118,20 +118,20 @@ def schema_change(writer: Writer, event: Event, own: Kept, lost: list[str]) -> l
     return writer.record((value, message), (key, {"databaseName": database}))
 
 
-def heartbeat(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
+def heartbeat(writer: Writer, event: Event, extra: Extra, lost: list[str]) -> list[Record]:
     """A heartbeat, whose key names the connector."""
     retract(lost, ("database", "table", "event-time", "emit-time"))
     note(event, lost, "database", "table", "event-time", "emit-time-micros")
     name: str | None = writer.prefix or PREFIX
-    if own is not None:
-        name = own.get("serverName")
+    if extra is not None:
+        name = extra.get("serverName")
     key = None if name is None else (connect_schema.HEARTBEAT_KEY, {"serverName": name})
     return writer.record((connect_schema.HEARTBEAT, {"ts_ms": millis(event.emit_time)}), key)
 
 
-def watermark(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
+def watermark(writer: Writer, event: Event, extra: Extra, lost: list[str]) -> list[Record]:
     """TiCDC's watermark; no other connector has one."""
-    source = writer.source(event, own)
+    source = writer.source(event, extra)
     if source.connector != TICDC:
         return []
     retract(lost, ("commit-ts",))
@@ -142,31 +142,31 @@ def watermark(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[
     )
 
 
-def boundary(writer: Writer, event: Event, own: Kept, lost: list[str]) -> list[Record]:
+def boundary(writer: Writer, event: Event, extra: Extra, lost: list[str]) -> list[Record]:
     """The beginning or end of a transaction."""
-    kept = own or NOTHING
+    members = extra or NOTHING
     retract(lost, ("database", "table", "event-time", "emit-time"))
     note(event, lost, "database", "table", "emit-time", "event-time-micros")
     id = transaction_id(event)
     message = Boundary(
         BOUNDARIES[event.op or ""],
         id,
-        int64_or_none(kept.get("event_count")),
-        json_or(kept.get("data_collections"), None),
+        int64_or_none(members.get("event_count")),
+        json_or(members.get("data_collections"), None),
         millis(event.event_time),
     )
     key = (connect_schema.BOUNDARY_KEY, {"id": id})
     return writer.record((connect_schema.BOUNDARY, message), key)
 
 
-def notification(writer: Writer, event: Event, own: Kept) -> list[Record]:
+def notification(writer: Writer, event: Event, extra: Extra) -> list[Record]:
     """A message of the notification channel."""
-    kept = own or NOTHING
+    members = extra or NOTHING
     message = Notification(
-        kept.get("id"),
-        kept.get("type"),
-        kept.get("aggregate_type"),
-        json_or(kept.get("additional_data"), None),
+        members.get("id"),
+        members.get("type"),
+        members.get("aggregate_type"),
+        json_or(members.get("additional_data"), None),
         millis_or_none(event.emit_time),
     )
     return writer.record((connect_schema.NOTIFICATION, message), None)
@@ -201,7 +201,7 @@ def json_or(text: str | None, otherwise: Any) -> Any:
         return otherwise
 
 
-WRITERS: dict[str, Callable[[Writer, Event, Kept, list[str]], list[Record]]] = {
+WRITERS: dict[str, Callable[[Writer, Event, Extra, list[str]], list[Record]]] = {
     "ddl": schema_change,
     "heartbeat": heartbeat,
     "watermark": watermark,

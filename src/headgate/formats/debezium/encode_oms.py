@@ -20,7 +20,7 @@ from headgate.formats._connect.encode_rows import (
     oms_planner,
     written_images,
 )
-from headgate.formats._connect.options import ValueOptions
+from headgate.formats._connect.options import EncodedValueOptions
 from headgate.formats.base import Encode
 from headgate.formats.debezium.encode_parts import bare, finish, millis, retract
 from headgate.formats.debezium.messages import OmsHeartbeat, OmsHeartbeatSource, OmsRow, OmsSource
@@ -29,7 +29,7 @@ OMS_CONNECTOR, OMS = "OB_MYSQL", "OMS"
 OMS_OPS = {"insert": "c", "update": "u", "delete": "d", "snapshot": "c"}
 
 
-def reject_debezium_options(dialect: str, options: ValueOptions) -> None:
+def reject_debezium_options(dialect: str, options: EncodedValueOptions) -> None:
     """Reject options that OMS does not have."""
     common = names(EncodeOptions) | {"schemas_enable"}
     for option in fields(options):
@@ -66,7 +66,7 @@ def retract_oms_losses(event: Event, lost: list[str]) -> None:
 
 def oms_encoder(wrapped: bool, schemas: bool) -> Encode:
     """OMS's methods Debezium (`wrapped`) and DebeziumFlatten."""
-    plans = {own: oms_planner(own) for own in (False, True)}
+    plans = {same_format: oms_planner(same_format) for same_format in (False, True)}
     plain_start, end = (b'{"payload":', b"}") if wrapped else (b"", b"")
 
     def encode(event: Event, lost: list[str]) -> list[Record]:

@@ -33,7 +33,7 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
     """A function from an event and its kept members to its source."""
     default_name = prefix or PREFIX
 
-    def source(event: Event, kept: Mapping[str, str] | None) -> Source:
+    def source(event: Event, extra: Mapping[str, str] | None) -> Source:
         time = event.event_time or 0
         block = Source(
             VERSION,
@@ -54,22 +54,22 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
             block.file, block.pos = member("file"), int64_or_none(member("pos"))
             block.row, block.thread = int64_or_none(member("row")), int64_or_none(member("thread"))
             block.server_id = int64_or_none(member("server_id"))
-        if kept is not None:
-            block.version = kept.get("version", VERSION)
-            block.connector = kept.get("connector", CONNECTOR)
-            block.name = prefix or kept.get("name", PREFIX)
-            block.snapshot = kept.get("snapshot", "false")
-            block.query = kept.get("query")
+        if extra is not None:
+            block.version = extra.get("version", VERSION)
+            block.connector = extra.get("connector", CONNECTOR)
+            block.name = prefix or extra.get("name", PREFIX)
+            block.snapshot = extra.get("snapshot", "false")
+            block.query = extra.get("query")
             if block.connector == TICDC:
-                of_ticdc(block, event, kept)
+                of_ticdc(block, event, extra)
         return block
 
     return source
 
 
-def of_ticdc(source: Source, event: Event, kept: Mapping[str, str]) -> None:
+def of_ticdc(source: Source, event: Event, extra: Mapping[str, str]) -> None:
     """Set TiCDC's members: the commit timestamp, and no position in a binlog."""
-    source.commit_ts, source.cluster_id = event.commit_ts, kept.get("cluster_id")
+    source.commit_ts, source.cluster_id = event.commit_ts, extra.get("cluster_id")
     source.file, source.server_id, source.pos, source.row, source.thread = "", 0, 0, 0, 0
 
 
@@ -83,10 +83,10 @@ def make_written_source(
     source_of = make_source(prefix)
     latest: tuple[Any, Source, Raw] | None = None
 
-    def source(event: Event, kept: Mapping[str, str] | None) -> tuple[Source, Any]:
+    def source(event: Event, extra: Mapping[str, str] | None) -> tuple[Source, Any]:
         nonlocal latest
-        if event.position is not None or kept is not None:
-            block = source_of(event, kept)
+        if event.position is not None or extra is not None:
+            block = source_of(event, extra)
             return block, block
         cache_key = (event.event_time, event.op == "snapshot", *names_of(event))
         if latest is None or latest[0] != cache_key:
@@ -103,7 +103,7 @@ def has_binlog_position(source: Source) -> bool:
     return None not in required
 
 
-def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> Any:
+def with_own_members(source: Source, event: Event, extra: Mapping[str, str]) -> Any:
     """The source of another database's connector: its members in place of MySQL's."""
     members = msgspec.structs.asdict(source)
     for name in OF_MYSQL:
@@ -112,7 +112,7 @@ def with_own_members(source: Source, event: Event, kept: Mapping[str, str]) -> A
         del members["schema"]
     position = {n: t for n, t in (event.position or NOTHING).items() if n not in POSITION_MEMBERS}
     kept_members = {
-        n.removeprefix("source."): t for n, t in kept.items() if n.startswith("source.")
+        n.removeprefix("source."): t for n, t in extra.items() if n.startswith("source.")
     }
     others = {n: t if n in TEXTS else bare(t) for n, t in (position | kept_members).items()}
     return members | others

@@ -31,10 +31,10 @@ Get = Callable[[Event, Any, Mapping[str, str]], Any]
 message has no such member."""
 
 ENVELOPE: dict[str, Get] = {
-    "op": lambda event, source, kept: OPS[event.op or ""],
-    "ts_ms": lambda event, source, kept: millis_or_none(event.emit_time),
-    "ts_us": lambda event, source, kept: event.emit_time,
-    "ts_ns": lambda event, source, kept: nanos(event.emit_time),
+    "op": lambda event, source, extra: OPS[event.op or ""],
+    "ts_ms": lambda event, source, extra: millis_or_none(event.emit_time),
+    "ts_us": lambda event, source, extra: event.emit_time,
+    "ts_ns": lambda event, source, extra: nanos(event.emit_time),
 }
 CARRIED = {
     "op": ("insert", "snapshot"),
@@ -76,13 +76,13 @@ def added(name: str, path: str) -> Added:
         family = "transaction" if member in IN_TRANSACTION else "source"
     wire = wire_of(member)
     if family == "transaction" and member in IN_TRANSACTION:
-        kept_name = f"transaction.{member}"
-        return Added(name, wire, lambda event, source, kept: typed(kept.get(kept_name), wire))
+        extra_name = f"transaction.{member}"
+        return Added(name, wire, lambda event, source, extra: typed(extra.get(extra_name), wire))
     of_source = dot and family == "source" and member in Source.__struct_fields__
     if member in ENVELOPE and not of_source:
         return Added(name, wire, ENVELOPE[member])
     if family == "transaction":
-        return Added(name, wire, lambda event, source, kept: UNSET)
+        return Added(name, wire, lambda event, source, extra: UNSET)
     return Added(name, wire, from_source(member))
 
 
@@ -100,9 +100,9 @@ def wire_of(member: str) -> str:
 def from_source(member: str) -> Get:
     """A function that returns a member of the source, also of connectors for other databases."""
 
-    def get(event: Event, source: Any, kept: Mapping[str, str]) -> Any:
+    def get(event: Event, source: Any, extra: Mapping[str, str]) -> Any:
         if source.connector not in MYSQL_LIKE:
-            value = with_own_members(source, event, kept).get(member, UNSET)
+            value = with_own_members(source, event, extra).get(member, UNSET)
         else:
             value = getattr(source, member) if member in Source.__struct_fields__ else UNSET
         # The transform does not write "false", which is the schema's default.
@@ -117,7 +117,7 @@ def typed(text: str | None, wire: str) -> Any:
     return text if number is None else number
 
 
-def deleted(event: Event, source: Any, kept: Mapping[str, str]) -> str:
+def deleted(event: Event, source: Any, extra: Mapping[str, str]) -> str:
     """Whether the row was deleted, as text."""
     return "true" if event.op == "delete" else "false"
 
@@ -142,13 +142,13 @@ def own_field(name: str, prefix: str, is_boolean: bool) -> Added:
     """An added field of a row that this format decoded: from the event, or as kept in `extra`."""
     if name == DELETED:
         if is_boolean:
-            return Added(name, "boolean", lambda event, source, kept: event.op == "delete")
+            return Added(name, "boolean", lambda event, source, extra: event.op == "delete")
         return REWRITTEN
     path = path_of(name, prefix)
     field = added(name, path)
     if path in CARRIED:
         return field
-    return field._replace(get=lambda event, source, kept: typed(kept.get(name), field.type))
+    return field._replace(get=lambda event, source, extra: typed(extra.get(name), field.type))
 
 
 Fields = tuple[list[Added], frozenset[str]]

@@ -19,7 +19,7 @@ from headgate.core.event import Event, qualified
 from headgate.core.json import members, parse, reader
 from headgate.core.options import option
 from headgate.core.values import convert, exact_nested, to_text
-from headgate.formats._connect.columns import ValueOptions, Writer
+from headgate.formats._connect.columns import DecodedValueOptions, Writer
 from headgate.formats._connect.decode_values import planner
 from headgate.formats._connect.keys import WRAPPER
 from headgate.formats.base import Decode, Sniffed
@@ -51,7 +51,7 @@ _json = msgspec.json.encode
 
 
 @dataclass(frozen=True)
-class Options(ValueOptions):
+class Options(DecodedValueOptions):
     """Options of debezium-smt."""
 
     database: str | None = option(None, "the rows' database, if neither row nor topic contains it")
@@ -64,7 +64,7 @@ class Layout(NamedTuple):
 
     meta: dict[str, str]
     """The added fields, with their names without the prefix."""
-    kept: list[str]
+    extra_fields: list[str]
     """The added fields that are kept in `extra`."""
     fields: dict[str, str]
     timed: bool
@@ -138,7 +138,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         )
         unavailable = remove_unavailable(payload, row, None)
         extra = dict(layout.fields)
-        for name in layout.kept:
+        for name in layout.extra_fields:
             member = metadata[layout.meta[name]]
             if member is not None:
                 extra[name] = scalar(name, member)

@@ -24,7 +24,7 @@ from headgate.formats._connect.encode_rows import (
     put_unavailable,
     writers_of,
 )
-from headgate.formats._connect.options import ValueOptions
+from headgate.formats._connect.options import EncodedValueOptions
 from headgate.formats.base import Encode, Encoding
 from headgate.formats.debezium.encode import (
     NEW_KEY,
@@ -56,7 +56,7 @@ MODES = ("rewrite", "rewrite-with-tombstone", "tombstone", "delete-to-tombstone"
 
 
 @dataclass(frozen=True)
-class Options(ValueOptions):
+class Options(EncodedValueOptions):
     """Options for encoding debezium-smt, named as in the transform."""
 
     add_fields: str | None = option(
@@ -105,9 +105,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     default_codes = carried_by(options)
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        own = event.format == "debezium-smt" and event.dialect in (dialect, None)
+        same_dialect = event.format == "debezium-smt" and event.dialect in (dialect, None)
         if event.kind == "tombstone":
-            if own:
+            if same_dialect:
                 return own_tombstone(event, lost)
             return tombstone(event, lost) if mode == "rewrite-with-tombstone" else []
         if oms and event.kind == "heartbeat":
@@ -117,12 +117,12 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             return others(event, lost)
         if event.op not in OPS or event.op == "truncate":
             return []
-        fields, codes = own_fields(event) if own else (default_fields, default_codes)
+        fields, codes = own_fields(event) if same_dialect else (default_fields, default_codes)
         retract(lost, codes)  # the row's fields are not known from the options
         if event.schema is not None and "schema-name" not in codes:
             event = flattened(event)
             lost.append("schema-name")
-        return rows(event, fields, own, lost)
+        return rows(event, fields, same_dialect, lost)
 
     return encode
 
@@ -138,41 +138,48 @@ def row_writer(
 ) -> Callable[[Event, list[Added], bool, list[str]], list[Record]]:
     """A function from a row, its added fields and whether this format decoded it to messages."""
     plans = {
-        own: oms_planner(own) if oms else planner(options, schemas, own) for own in (False, True)
+        same_dialect: oms_planner(same_dialect) if oms else planner(options, schemas, same_dialect)
+        for same_dialect in (False, True)
     }
     source_of = make_source(options.topic_prefix)
     mode = options.delete_tombstone_handling_mode
 
-    def rows(event: Event, fields: list[Added], own: bool, lost: list[str]) -> list[Record]:
+    def rows(
+        event: Event, fields: list[Added], same_dialect: bool, lost: list[str]
+    ) -> list[Record]:
         if event.op != "update" or not changes_key(event):
-            return records_of(event, fields, own, lost)[0]
+            return records_of(event, fields, same_dialect, lost)[0]
         lost.append("key-change")
-        deletes, old = records_of(replace(event, op="delete", after=None), fields, own, lost)
-        inserts, new = records_of(replace(event, op="insert", before=None), fields, own, lost)
+        deletes, old = records_of(
+            replace(event, op="delete", after=None), fields, same_dialect, lost
+        )
+        inserts, new = records_of(
+            replace(event, op="insert", before=None), fields, same_dialect, lost
+        )
         if not deletes:
             lost.append("row")
         return [*with_header(deletes, NEW_KEY, new), *with_header(inserts, OLD_KEY, old)]
 
-    def records_of(event: Event, fields: list[Added], own: bool, lost: list[str]) -> Keyed:
+    def records_of(event: Event, fields: list[Added], same_dialect: bool, lost: list[str]) -> Keyed:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
         row = written(event.after or event.before or {}, writers_of(event, layout), lost)
         if not oms:
             put_unavailable(event, row)
-        kept = event.extra or NOTHING if event.format in CONNECT_FORMATS else NOTHING
+        extra = event.extra or NOTHING if event.format in CONNECT_FORMATS else NOTHING
         is_delete = event.op == "delete"
-        bare = is_delete and not own and not mode.startswith("rewrite")
+        bare = is_delete and not same_dialect and not mode.startswith("rewrite")
         source = None
         if schemas or any(field is not REWRITTEN for field in fields):
-            source = source_of(event, kept if event.dialect == "debezium" else None)
-        field_values = [] if bare else list(present_fields(event, source, kept, fields))
+            source = source_of(event, extra if event.dialect == "debezium" else None)
+        field_values = [] if bare else list(present_fields(event, source, extra, fields))
         starts = NO_SCHEMA
         if schemas and source:
             starts = make_starts(
                 event, layout, source, row, [f for f, _ in field_values], bare, lost
             )
         values = None
-        if own and "key" in kept:
-            key: bytes | None = kept["key"].encode()
+        if same_dialect and "key" in extra:
+            key: bytes | None = extra["key"].encode()
         elif oms:
             key = None
         else:
@@ -183,7 +190,7 @@ def row_writer(
         row |= {field.name: value for field, value in field_values}
         records = [Record(finish(starts[0], row, starts[2]), key)]
         # A delete from Debezium is followed by its own tombstone in the stream.
-        followed = own or (event.format == "debezium" and event.dialect == "debezium")
+        followed = same_dialect or (event.format == "debezium" and event.dialect == "debezium")
         if is_delete and mode == "rewrite-with-tombstone" and key is not None and not followed:
             records.append(Record(None, key))
         return records, values
@@ -199,11 +206,11 @@ def own_tombstone(event: Event, lost: list[str]) -> list[Record]:
 
 
 def present_fields(
-    event: Event, source: Any, kept: Mapping[str, str], fields: list[Added]
+    event: Event, source: Any, extra: Mapping[str, str], fields: list[Added]
 ) -> Iterator[tuple[Added, Any]]:
     """The added fields that the message has, and their values; the transform omits the others."""
     for field in fields:
-        value = field.get(event, source, kept)
+        value = field.get(event, source, extra)
         if value is UNSET:
             continue
         if value.__class__ is int and field.type == "string":

@@ -36,17 +36,17 @@ def change_of(event: Event) -> Change | None:
     >>> change_of(Event("ddl", "create_index", "d", "t"))
     """
     statement = first_statement(event.ddl or "", HEAD_WORDS)
-    own = event.format == "maxwell"
+    same_format = event.format == "maxwell"
     verb = VERBS.get(event.op or "")
     name = (event.database, event.table)
     if event.table is None:
-        if not own:  # there are many statements without a table
+        if not same_format:  # there are many statements without a table
             verb = DATABASE_VERBS.get(statement.verb) if statement.object == "DATABASE" else None
         return Change(f"database-{verb}", name, name) if verb else None
     if verb is None or statement.object == "VIEW":
         return None
     before, after = renamed(event) if event.op == "rename" else (name, name)
-    return Change(f"table-{verb}", name if own else before, after)
+    return Change(f"table-{verb}", name if same_format else before, after)
 
 
 def renamed(event: Event) -> tuple[Name, Name]:

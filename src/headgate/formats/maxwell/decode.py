@@ -265,5 +265,5 @@ def recognises(message: Sniffed) -> bool:
     data = bytes(members.get("data", NULL))[:1]
     if "isDdl" in members or "mysqlType" in members or data == b"[":
         return False
-    own = data == b"{" or "def" in members or "encrypted" in members
-    return own or bytes(members["type"]) in TYPE_WORDS
+    has_member = data == b"{" or "def" in members or "encrypted" in members
+    return has_member or bytes(members["type"]) in TYPE_WORDS

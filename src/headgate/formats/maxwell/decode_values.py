@@ -206,7 +206,9 @@ def column_reader(producer: Producer, options: CommonOptions) -> ReadColumn:
         converters["timestamp"] = lambda sent: to_utc(sent) if sent.__class__ is str else sent
     if producer.dialect == "maxwell":  # the others send JSON as text
         converters["json"] = document
-    return lambda own, mysql: converters.get(values.base_type(mysql)) if own is None else None
+    return lambda sent_type, mysql: (
+        converters.get(values.base_type(mysql)) if sent_type is None else None
+    )
 
 
 def is_local(dialect: str | None, op: str | None) -> bool:

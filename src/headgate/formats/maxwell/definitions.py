@@ -16,13 +16,13 @@ def renamed_definitions(extra: dict[str, str], old: TableName, new: TableName) -
     >>> renamed_definitions(extra, ("d", "t"), ("d", "u"))
     {'def': '{"database":"d","table":"u"}'}
     """
-    kept = dict(extra)
+    renamed = dict(extra)
     for name in MEMBERS:
-        if name in kept:
-            text = _renamed(kept.pop(name), old, new)
+        if name in renamed:
+            text = _renamed(renamed.pop(name), old, new)
             if text is not None:
-                kept[name] = text
-    return kept
+                renamed[name] = text
+    return renamed
 
 
 def _renamed(text: str, old: TableName, new: TableName) -> str | None:

@@ -81,20 +81,20 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         head = native_head(options)
         rows, others = native_rows(options, head), native_others(options, head)
     plans = {
-        (own, numbered): planner(
-            dialect, options.timezone, options.output_null_zerodates, own, numbered
+        (same_dialect, numbered): planner(
+            dialect, options.timezone, options.output_null_zerodates, same_dialect, numbered
         )
-        for own in (False, True)
+        for same_dialect in (False, True)
         for numbered in (False, True)
     }
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
-        own = is_own(event, dialect)
-        extra = event.extra or NOTHING if own else NOTHING
+        same_dialect = is_own(event, dialect)
+        extra = event.extra or NOTHING if same_dialect else NOTHING
         if event.kind == "row":
             if event.op not in ROW_TYPES:
                 return []
-            return [rows(event, extra, plans[own, is_numbered(event)](event.types), lost)]
+            return [rows(event, extra, plans[same_dialect, is_numbered(event)](event.types), lost)]
         if event.kind == "tombstone":
             return [Record(None)]
         message = others(event, extra, lost)

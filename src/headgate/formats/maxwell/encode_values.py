@@ -144,16 +144,17 @@ _nested: BoundedCache[str, Writers] = BoundedCache(
 
 
 def planner(
-    dialect: str, zone: str, null_zerodates: bool, own: bool, numbered: bool
+    dialect: str, zone: str, null_zerodates: bool, same_dialect: bool, numbered: bool
 ) -> Callable[[Types | None], Plan]:
     """A function that makes the plan of a type map.
 
-    `own` says that the dialect sent the values itself, `numbered` that ENUM and SET may be numbers.
+    `same_dialect` says that the dialect sent the values itself, `numbered` that ENUM and SET may
+    be numbers.
     """
     native = dialect == "maxwell"
     # TIMESTAMP is UTC from the binlog, but in a bootstrap local to Maxwell's JVM.
     to_local = local(zone) if native else None
-    families = NATIVE if own else FOREIGN
+    families = NATIVE if same_dialect else FOREIGN
 
     def writer(type_: MySqlType, snapshot: bool = False) -> Write | None:
         if numbered and type_.base == "set" and not type_.labels:
@@ -168,14 +169,14 @@ def planner(
         steps: list[Write] = []
         if null_zerodates and not snapshot and type_.family != "time":
             steps.append(no_zero_date)
-        if not own and type_.length is not None and type_.length <= MOST_DIGITS:
+        if not same_dialect and type_.length is not None and type_.length <= MOST_DIGITS:
             steps.append(with_digits(type_.length))
         if snapshot and to_local and type_.family == "timestamp":
             steps.append(to_local)
         return chained(steps)
 
     def make(types: Types | None) -> Plan:
-        digits = not (native or own)
+        digits = not (native or same_dialect)
         if types is None:
             return Plan((), (), digits)
         parsed = {name: parse_type(column.mysql) for name, column in types.items()}
@@ -183,7 +184,7 @@ def planner(
             [(n, write) for n, type_ in parsed.items() if (write := writer(type_))],
             [(n, write) for n, type_ in parsed.items() if (write := writer(type_, True))],
             digits,
-            None if own else oms_values.named(types),
+            None if same_dialect else oms_values.named(types),
             frozenset(name for name, type_ in parsed.items() if type_.family != "unknown"),
         )
 

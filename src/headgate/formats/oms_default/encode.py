@@ -92,7 +92,9 @@ class OtherMessage(msgspec.Struct, gc=False):
 def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     """An encoder of one dialect."""
     writers_of = row_writers(METHODS[dialect], FORMAT)
-    light_types = {own: PerTypeMap(light_planner(own)) for own in (False, True)}
+    light_types = {
+        same_format: PerTypeMap(light_planner(same_format)) for same_format in (False, True)
+    }
     extended = dialect == EXTENDED
 
     def encode(event: Event, lost: list[str]) -> list[Record]:
@@ -127,12 +129,12 @@ def make_encoder(dialect: str, options: EncodeOptions) -> Encode:
     return encode
 
 
-def light_planner(own: bool) -> Any:
+def light_planner(same_format: bool) -> Any:
     """A function from type map to `__light_type`; this format's own types are written unchanged."""
 
     def make(types: Types | None) -> Raw:
         columns = (types or {}).items()
-        named = {n: {"schemaType": type_name(t, own)} for n, t in columns}
+        named = {n: {"schemaType": type_name(t, same_format)} for n, t in columns}
         return Raw(to_json(named))
 
     return make
@@ -140,10 +142,10 @@ def light_planner(own: bool) -> Any:
 
 def row_meta(event: Event, row: Mapping[str, Any]) -> Any:
     """allMetaData of a row; what is unknown is null, or omitted as in the samples."""
-    own = event.format == FORMAT
-    extra = (event.extra or NOTHING) if own else FOREIGN
+    same_format = event.format == FORMAT
+    extra = (event.extra or NOTHING) if same_format else FOREIGN
     place = event.position or NOTHING
-    if own:
+    if same_format:
         values = extra.get("record_primary_value")
     else:
         image = event.before if event.after is None else event.after
@@ -168,8 +170,8 @@ def row_meta(event: Event, row: Mapping[str, Any]) -> Any:
 
 def other_meta(event: Event) -> Any:
     """allMetaData of DDL and heartbeats."""
-    own = event.format == FORMAT
-    extra = (event.extra or NOTHING) if own else FOREIGN
+    same_format = event.format == FORMAT
+    extra = (event.extra or NOTHING) if same_format else FOREIGN
     place = event.position or NOTHING
     absent: Any = UNSET if event.kind == "ddl" else None
     meta = OtherMeta(
@@ -181,7 +183,7 @@ def other_meta(event: Event) -> Any:
         place.get("uniqueId"),
         place.get("transId", absent),
         place.get("clusterId", absent),
-        extra.get("ddlType") if own else DDL_TYPES.get(event.op or ""),
+        extra.get("ddlType") if same_format else DDL_TYPES.get(event.op or ""),
         None if event.key is None else SEPARATOR.join(event.key),
         place.get("source_identity"),
         extra.get("record_primary_value"),

@@ -31,8 +31,8 @@ from headgate.formats.open_protocol.decode_columns import (
     Plan,
     Signature,
     finish,
-    lay_out,
     make_plan,
+    signature_and_image,
 )
 from headgate.formats.open_protocol.frames import (
     VERSION,
@@ -139,7 +139,7 @@ def row_reader(dialect: str | None, to_utc: Convert | None) -> Callable[[Key, by
             nothing = bare("marker", key, dialect or key_dialect(key, event_key))
             nothing.op = "empty"  # tiflow#2612: inserted and deleted in one transaction
             return nothing
-        signature, image = lay_out(columns)
+        signature, image = signature_and_image(columns)
         plan = plan_of(signature, columns)
         ts = key.ts
         event = Event(
@@ -181,7 +181,7 @@ def previous(
     """Turn an event into an update: add the old row, completed with the unchanged columns."""
     signature, plan = now
     image = event.after or {}
-    old_signature, old = lay_out(columns)
+    old_signature, old = signature_and_image(columns)
     same = old_signature == signature
     old_plan = plan if same else plan_of(old_signature, columns)
     if old_plan.busy:

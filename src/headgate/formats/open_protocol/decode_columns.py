@@ -109,7 +109,7 @@ class Plan(msgspec.Struct):
 _raw_columns = reader(dict[str, dict[str, Raw]])
 
 
-def lay_out(columns: Columns) -> tuple[Signature, Image]:
+def signature_and_image(columns: Columns) -> tuple[Signature, Image]:
     """The signature of an image, and its values as text, in one pass because this is a hot path."""
     signature = []
     image: Image = {}
@@ -220,7 +220,7 @@ def keep_negative_zero(image: Image, floats: list[str], body: bytes, member: str
 
 def decode_lobs(event: Event, image: Image, names: list[str]) -> None:
     """Without flags, a value is TEXT if it is UTF-8; others stay base64, listed in `extra`."""
-    kept = []
+    undecoded = []
     for name in names:
         value = image[name]
         if value is None:
@@ -228,11 +228,11 @@ def decode_lobs(event: Event, image: Image, names: list[str]) -> None:
         try:
             image[name] = values.base64_bytes(value).decode()
         except UnicodeDecodeError:
-            kept.append(name)
-    if kept:
+            undecoded.append(name)
+    if undecoded:
         known = event.extra or {}
         before = msgspec.json.decode(known.get("base64", "[]"), type=list[str])
-        event.extra = known | {"base64": json_text(list(dict.fromkeys(before + kept)))}
+        event.extra = known | {"base64": json_text(list(dict.fromkeys(before + undecoded)))}
 
 
 def checked_base64(value: str) -> str:

@@ -40,7 +40,7 @@ SIGNED = {"integer", "decimal", "float", "double"}
 Slot = tuple[str, str, str, ToJson]
 """A column: its name, the text for NULL, the text before a value, and the writer of values."""
 LayoutKey = tuple[bool, bool, "tuple[str, ...] | None", tuple[str, ...], tuple["str | None", ...]]
-"""What a layout depends on besides the types: own, numbered, key, names, hints."""
+"""What a layout depends on besides the types: same format, numbered, key, names, hints."""
 
 HINTS = ("numbers", "booleans", "nested")
 OWN_HINTS = ("h", "base64", "t")
@@ -63,18 +63,21 @@ def planner(dialect: str, zone: str) -> PerTypeMap[BoundedCache[LayoutKey, Layou
     to_local = local(zone)
 
     def make(types: Types | None) -> BoundedCache[LayoutKey, Layout]:
-        return BoundedCache(lambda key: lay_out(types or {}, key, dialect, to_local))
+        return BoundedCache(lambda key: make_layout(types or {}, key, dialect, to_local))
 
     return PerTypeMap(make)
 
 
 def layout_key_of(event: Event, image: Image) -> LayoutKey:
     """The layout key of one image of an event."""
-    own, extra = event.format == "open-protocol", event.extra
+    same_format, extra = event.format == "open-protocol", event.extra
     hints: tuple[str | None, ...] = NO_HINTS
     if extra and not ALL_HINTS.isdisjoint(extra):
-        hints = (*map(extra.get, HINTS), *(map(extra.get, OWN_HINTS) if own else NO_OWN_HINTS))
-    return own, is_numbered(event), event.key, tuple(image), hints
+        hints = (
+            *map(extra.get, HINTS),
+            *(map(extra.get, OWN_HINTS) if same_format else NO_OWN_HINTS),
+        )
+    return same_format, is_numbered(event), event.key, tuple(image), hints
 
 
 def members(image: Image, slots: list[Slot], lost: list[str]) -> str:
@@ -127,11 +130,13 @@ def code_map(text: str | None) -> dict[str, int]:
         return {}
 
 
-def lay_out(types: Types, layout_key: LayoutKey, dialect: str, to_local: ToJson | None) -> Layout:
+def make_layout(
+    types: Types, layout_key: LayoutKey, dialect: str, to_local: ToJson | None
+) -> Layout:
     """Choose type code, flags and writer of each column, once for all rows with the same key."""
-    own, numbered, key, names, hint_texts = layout_key
+    same_format, numbered, key, names, hint_texts = layout_key
     hints = parse_hints(hint_texts)
-    unflagged = own and dialect == "classic"  # the first releases wrote no flags
+    unflagged = same_format and dialect == "classic"  # the first releases wrote no flags
     columns, handle, guessed, derived = [], [], False, False
     for name in ordered(names, types, dialect):
         column = types.get(name, ColumnType())

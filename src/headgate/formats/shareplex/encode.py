@@ -130,10 +130,10 @@ def describe(
     event: Event, op: str, row: dict[str, Any], write_time: WriteTime, lost: list[str]
 ) -> Meta:
     """The member `meta`."""
-    own = event.format == FORMAT
-    extra = (event.extra or NOTHING) if own else FOREIGN
+    same_format = event.format == FORMAT
+    extra = (event.extra or NOTHING) if same_format else FOREIGN
     place = event.position or NOTHING
-    if not own:
+    if not same_format:
         place = UNPLACED | place
     table = full_name(event)
     scn = place.get("scn", NO_SCN) if event.commit_ts is None else str(event.commit_ts)
@@ -145,7 +145,7 @@ def describe(
         place.get("idx"),
         bare(place.get("seq")),
         table,
-        extra.get("rowid") if own else row_id(event, table, row),
+        extra.get("rowid") if same_format else row_id(event, table, row),
         place.get("trans"),
         scn,
     )

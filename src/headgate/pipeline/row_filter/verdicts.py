@@ -49,8 +49,8 @@ def with_verdicts(
         END
     """
     verdicts = F.expr(per_row(verdict)).alias("verdicts")
-    kept = [F.col(name) for name in messages.columns if name != "images"]
-    return messages.select(*kept, verdicts)
+    columns = [F.col(name) for name in messages.columns if name != "images"]
+    return messages.select(*columns, verdicts)
 
 
 def _verdict(spark: SparkSession, condition: Condition, table: str, known: Collection[str]) -> str:
