@@ -184,6 +184,8 @@ class Program:
         With `only`, all messages are compared with the one template.
         """
         rows = len(offsets) - 1
+        data = data.view()
+        data.flags.writeable = False  # a loop over writeable bytes would be compiled beside this
         if keyed is None:
             keyed = np.zeros(rows, np.bool_)
         found = np.full(rows, kernel.SLOW, np.int32)
