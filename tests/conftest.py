@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 from connector_cases import World
+from effort import use_share
 from kafka_broker import Broker
 from rocketmq_server import Server
 from s3_server import S3Server
 
 from headgate.core.errors import UsageError
+
+use_share()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ from headgate.codec.partitioning import partitioner
 from headgate.core.errors import UsageError
 from headgate.core.event import ColumnType, Event
 from headgate.formats import MODULES, load
-from headgate.formats._ticdc.partitioning import ticdc_hash
 from headgate.formats.partitioning import DispatchError, PartitionRules, java_hash
 
 PRODUCERS: dict[str, PartitionRules | None] = {"kafka": None} | {
@@ -57,7 +56,7 @@ def refusal(rule: Any, count: Any, columns: Any, producer: str, broadcast_ddl: b
     [("test.t1", 1079797119, 15), ("test.t2", 3646239941, 5), ("test.t3", 2924610643, 3)],
 )
 def test_ticdc_table(table: str, total: int, at: int) -> None:
-    assert total == ticdc_hash()(row(table), ())
+    assert (total % 10_007,) == chosen(row(table), "ticdc", "table", 10_007)
     for rule in (None, "table", "default", "Table"):
         assert (at,) == chosen(row(table), "ticdc", rule, 16)
 
@@ -177,8 +176,9 @@ def test_a_time_that_comes_twice_has_a_partition() -> None:
 )
 def test_ticdc_value_text(mysql: str | None, text: str, hashed: bytes) -> None:
     types = {"v": ColumnType(mysql)} if mysql else None
-    expected = crc32(b"testt1") ^ crc32(b"v" + hashed)
-    assert expected == ticdc_hash()(row(after={"v": text}, types=types), ["v"])
+    expected = (crc32(b"testt1") ^ crc32(b"v" + hashed)) % 10_007
+    event = row(after={"v": text}, types=types)
+    assert (expected,) == chosen(event, "ticdc", "columns", 10_007, "v")
 
 
 def test_ticdc_commit_number() -> None:

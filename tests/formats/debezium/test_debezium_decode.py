@@ -6,6 +6,7 @@ import json
 from base64 import b64encode
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,29 +17,15 @@ from paths import CASES
 from headgate.codec.decoder import decode_message, decoder
 from headgate.core.errors import DecodeError, UsageError
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats._connect.columns import (
-    base64_decimal,
-    hexadecimal,
-    little_endian_bits,
-    unsigned,
-    url_safe,
-)
-from headgate.formats._connect.declared_columns import declared, for_table
-from headgate.formats._connect.times import (
-    MICROS,
-    MILLIS,
-    NANOS,
-    civil,
-    counted_datetime,
-    counted_time,
-    date_text,
-    utc_text,
-)
-from headgate.formats.debezium.auxiliary import statement_op
+from headgate.formats._connect.times import civil
 
 OWN_CASES = CASES / "debezium"
 SOURCE = {"connector": "mysql", "name": "s", "db": "d", "table": "t", "ts_ms": 1}
+TYPE = "__debezium.source.column.type"
+BLOB = {TYPE: "BLOB"}
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
 decode = decoder("debezium")
+cached_decoder = cache(decoder)
 decode_smt = decoder("debezium-smt")
 
 
@@ -47,14 +34,29 @@ def message(**members: Any) -> bytes:
     return json.dumps(envelope | members).encode()
 
 
+def column(
+    value: Any, type_: str, name: str = "", parameters: Any = None, **options: Any
+) -> str | None:
+    """The text of a value that is sent with such a field in the message's schema."""
+    field = {"field": "v", "type": type_, "parameters": parameters} | (
+        {"name": name} if name else {}
+    )
+    images = [{"type": "struct", "fields": [field], "field": "after"}]
+    schema = {"type": "struct", "fields": images, "name": "s.d.t.Envelope"}
+    payload = json.loads(message(after={"v": value}))
+    sent = json.dumps({"schema": schema, "payload": payload}).encode()
+    (event,) = cached_decoder("debezium", **options)(None, sent, None)
+    return (event.after or {})["v"]
+
+
 @given(st.integers(-(10**65), 10**65), st.integers(0, 30))
 def test_base64_decimals_are_exact(unscaled: int, scale: int) -> None:
     size = unscaled.bit_length() // 8 + 1
     sent = b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
 
-    text = base64_decimal(sent, scale)
+    text = column(sent, "bytes", DECIMAL, {"scale": str(scale)})
 
-    sign, digits, exponent = Decimal(text).as_tuple()
+    sign, digits, exponent = Decimal(text or "").as_tuple()
     assert -exponent == scale
     assert int("".join(map(str, digits))) * (-1 if sign else 1) == unscaled
 
@@ -63,7 +65,7 @@ def test_base64_decimals_are_exact(unscaled: int, scale: int) -> None:
 def test_dates_are_pythons_dates(day: date) -> None:
     days = (day - date(1970, 1, 1)).days
 
-    assert date_text(days) == civil(days) == day.isoformat()
+    assert column(days, "int32", "io.debezium.time.Date") == civil(days) == day.isoformat()
 
 
 @given(st.integers(-(10**12), 10**12))
@@ -74,22 +76,22 @@ def test_days_of_any_year_repeat_every_400_years(days: int) -> None:
     assert (int(later.rsplit("-", 2)[0]), later[-6:]) == (int(year) + 400, rest)
 
 
-@given(st.datetimes(), st.sampled_from([MILLIS, MICROS, NANOS]))
-def test_datetimes_are_pythons_datetimes(at: datetime, units: int) -> None:
-    at = at.replace(microsecond=at.microsecond // 1000 * 1000) if units == MILLIS else at
+@given(st.datetimes(), st.sampled_from(["Timestamp", "MicroTimestamp", "NanoTimestamp"]))
+def test_datetimes_are_pythons_datetimes(at: datetime, name: str) -> None:
+    at = at.replace(microsecond=at.microsecond // 1000 * 1000) if name == "Timestamp" else at
     micros = (at - datetime(1970, 1, 1)) // timedelta(microseconds=1)
-    count = micros * 1000 if units == NANOS else micros // (MICROS // units)
+    counts = {"Timestamp": micros // 1000, "NanoTimestamp": micros * 1000}
 
-    found = counted_datetime(units)(count)
+    text = column(counts.get(name, micros), "int64", f"io.debezium.time.{name}")
 
-    assert datetime.fromisoformat(found) == at
+    assert datetime.fromisoformat(text or "") == at
 
 
 @given(st.integers(-(10**13), 10**13))
 def test_times_add_up(micros: int) -> None:
-    text = counted_time(MICROS)(micros)
+    text = column(micros, "int64", "io.debezium.time.MicroTime") or ""
     hours, minutes, seconds = text.removeprefix("-").split(":")
-    total = (int(hours) * 60 + int(minutes)) * 60 * MICROS + int(Decimal(seconds) * MICROS)
+    total = (int(hours) * 60 + int(minutes)) * 60 * 10**6 + int(Decimal(seconds) * 10**6)
 
     assert (-total if text.startswith("-") else total) == micros
 
@@ -98,16 +100,23 @@ def test_times_add_up(micros: int) -> None:
 def test_binary_modes_agree(held: bytes) -> None:
     standard = b64encode(held).decode()
 
-    assert url_safe(standard.replace("+", "-").replace("/", "_")) == standard
-    assert hexadecimal(held.hex()) == hexadecimal(held.hex().upper()) == standard
+    sent = {
+        "base64-url-safe": [standard.replace("+", "-").replace("/", "_")],
+        "hex": [held.hex(), held.hex().upper()],
+        "base64": [standard],
+    }
+    for mode, texts in sent.items():
+        for text in texts:
+            assert standard == column(text, "string", "", BLOB, binary_handling_mode=mode)
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_bits_and_unsigned_come_back(number: int) -> None:
     wrapped = number - 2**64 if number >= 2**63 else number
 
-    assert little_endian_bits(b64encode(number.to_bytes(8, "little")).decode()) == str(number)
-    assert unsigned(wrapped) == str(number)
+    bits = b64encode(number.to_bytes(8, "little")).decode()
+    assert column(bits, "bytes", "io.debezium.data.Bits", {"length": "64"}) == str(number)
+    assert column(wrapped, "int64", "", {TYPE: "BIGINT UNSIGNED"}) == str(number)
 
 
 def test_a_schema_is_read_once_and_shared() -> None:
@@ -139,7 +148,7 @@ def test_a_huge_exponent_stays_scientific() -> None:
 
 def test_a_monstrous_decimal_is_refused() -> None:
     with pytest.raises(DecodeError) as caught:
-        base64_decimal(b64encode(b"\x7f" * 5000).decode(), 2)
+        column(b64encode(b"\x7f" * 5000).decode(), "bytes", DECIMAL, {"scale": "2"})
 
     assert caught.value.code == "invalid-value"
 
@@ -179,15 +188,16 @@ def test_a_column_list_that_cannot_be_is_refused(columns: str) -> None:
 
 
 def test_column_lists_read_as_create_table_does() -> None:
-    told = declared("`my col` DECIMAL(12, 2) NOT NULL, s.t.e ENUM('a,b','C)'), d DATETIME(3)")
+    columns = "`my col` DECIMAL(12, 2) NOT NULL, s.t.e ENUM('a,b','C)'), d DATETIME(3)"
+    run = decoder("debezium", columns=columns)
 
-    assert told == {
-        "my col": "decimal(12, 2) not null",
-        "s.t.e": "enum('a,b','C)')",
-        "d": "datetime(3)",
-    }
-    assert for_table(told, "s", "t").keys() == {"my col", "e", "d"}
-    assert for_table(told, "s", "u").keys() == {"my col", "d"}
+    def types_of(table: str) -> dict[str, str | None]:
+        (event,) = run(None, message(source=SOURCE | {"db": "s", "table": table}), None)
+        return {name: type_.mysql for name, type_ in (event.types or {}).items()}
+
+    everywhere = {"my col": "decimal(12, 2) not null", "d": "datetime(3)"}
+    assert types_of("t") == {**everywhere, "e": "enum('a,b','C)')"}
+    assert types_of("u") == everywhere
 
 
 @pytest.mark.parametrize(
@@ -199,17 +209,19 @@ def test_column_lists_read_as_create_table_does() -> None:
         ("ALTER TABLE t RENAME COLUMN a TO b", "alter"),
         ("DROP INDEX i ON t", "drop_index"),
         ("TRUNCATE t", "truncate"),
-        ("", None),
+        ("", "query"),
         ("/*!40000 DROP TABLE t */", "drop"),
     ],
 )
-def test_statements_say_what_they_do(statement: str, op: str | None) -> None:
-    assert statement_op(statement) == op
+def test_statements_say_what_they_do(statement: str, op: str) -> None:
+    sent = json.dumps({"source": SOURCE, "databaseName": "d", "ddl": statement}).encode()
+
+    assert decode(None, sent, None)[0].op == op
 
 
 @pytest.mark.parametrize("text", ["0000-00-00 00:00:00", "9999-12-31T23:59:59-14:00", "", "Z"])
 def test_text_that_is_no_time_stays_as_it_is(text: str) -> None:
-    assert utc_text(text) == text
+    assert column(text, "string", "io.debezium.time.ZonedTimestamp") == text
 
 
 WKB = "AQEAAAAAAAAAAADwPwAAAAAAAPA/"

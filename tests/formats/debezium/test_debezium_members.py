@@ -8,7 +8,6 @@ from headgate.cli.event_lines import line
 from headgate.codec.decoder import decode_message, decoder
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
-from headgate.formats.debezium.auxiliary import statement_op
 
 
 def events(spec: str, value: bytes | None, key: bytes | None = None, **options: Any) -> list[Event]:
@@ -35,5 +34,7 @@ def test_a_heartbeat_whose_key_is_not_utf8_is_invalid() -> None:
 
 
 def test_renaming_a_column_is_no_rename_of_the_table() -> None:
-    assert "alter" == statement_op("ALTER TABLE t RENAME   COLUMN a TO b")
-    assert "rename" == statement_op("ALTER TABLE t RENAME   TO b")
+    ddl = b'{"source":{"connector":"mysql"},"databaseName":"d","ddl":"ALTER TABLE t RENAME   %s"}'
+
+    assert "alter" == events("debezium", ddl % b"COLUMN a TO b")[0].op
+    assert "rename" == events("debezium", ddl % b"TO b")[0].op
