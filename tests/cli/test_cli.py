@@ -12,8 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import events_of, run
+from command_line import events_of, run, run_process
 from messages import canal, maxwell
+from pyspark.sql import SparkSession
 from s3_server import KEY, SECRET, S3Server
 
 import headgate.cli.main
@@ -56,9 +57,8 @@ def test_decode_prints_one_object_per_event(feed: Path) -> None:
     )
 
 
-@pytest.mark.spark
 def test_decode_sums_up_the_dead_letters_on_stderr_and_keeps_them(
-    feed: Path, tmp_path: Path
+    spark: SparkSession, feed: Path, tmp_path: Path
 ) -> None:
     dead = tmp_path / "dead"
     done = run("decode", str(feed), "--errors", str(dead))
@@ -75,7 +75,7 @@ def test_all_good_ends_with_zero(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_bytes(canal())
 
-    assert 0 == run("decode", str(path)).returncode
+    assert 0 == run_process("decode", str(path)).returncode
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,8 @@ def test_out_writes_the_same_events_as_parquet(feed: Path, tmp_path: Path) -> No
 
 @pytest.mark.spark
 def test_spark_prints_what_the_process_prints(feed: Path) -> None:
-    here, there = run("decode", str(feed)), run("decode", str(feed), "--master", "local[2]")
+    here = run_process("decode", str(feed))
+    there = run_process("decode", str(feed), "--master", "local[2]")
 
     assert here.stdout == there.stdout
     assert here.returncode == there.returncode == 3
@@ -120,8 +121,9 @@ def test_spark_prints_what_the_process_prints(feed: Path) -> None:
     )
 
 
-@pytest.mark.spark
-def test_a_directory_of_every_kind_of_file_goes_through_spark_in_name_order(tmp_path: Path) -> None:
+def test_a_directory_of_every_kind_of_file_goes_through_spark_in_name_order(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     (tmp_path / "a.jsonl").write_bytes(canal(id=1) + b"\r\n" + canal(id=2) + b"\n")
     pretty = json.dumps(json.loads(canal(id=3)), indent=2)
     (tmp_path / "b.json").write_text(pretty)
@@ -154,7 +156,9 @@ def test_a_large_file_is_split_without_losing_or_doubling_a_line(tmp_path: Path)
 
 
 def test_standard_input(feed: Path) -> None:
-    assert run("decode", str(feed)).stdout == run("decode", "-", stdin=feed.read_bytes()).stdout
+    piped = run_process("decode", "-", stdin=feed.read_bytes())
+
+    assert run("decode", str(feed)).stdout == piped.stdout
 
 
 def test_a_printed_sample_with_comments_and_line_breaks_in_strings(tmp_path: Path) -> None:
@@ -251,7 +255,7 @@ def test_a_broken_archive_is_named(tmp_path: Path) -> None:
 
 
 def test_help_names_every_command() -> None:
-    text = run("--help").stdout.decode()
+    text = run_process("--help").stdout.decode()
 
     assert all(name in text for name in headgate.cli.main.cli.commands)
 
@@ -260,11 +264,16 @@ def test_help_names_every_command() -> None:
     ("words", "path"),
     [
         (["decode", "-"], "standard output"),
-        (["convert", "-", "-", "--to", "maxwell"], "standard output"),
         (["convert", "-", "out.jsonl", "--to", "maxwell"], "out.jsonl"),
-        (["convert", "-", "out.parquet", "--to", "maxwell"], "out.parquet"),
-        (["decode", "-", "--out", "out"], "out"),
-        (["formats"], ""),
+        *(
+            pytest.param(words, path, marks=pytest.mark.slow)
+            for words, path in [
+                (["convert", "-", "-", "--to", "maxwell"], "standard output"),
+                (["convert", "-", "out.parquet", "--to", "maxwell"], "out.parquet"),
+                (["decode", "-", "--out", "out"], "out"),
+                (["formats"], ""),
+            ]
+        ),
     ],
 )
 def test_a_full_disk_is_a_failure_and_not_a_wrong_call(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import run
+from command_line import run, run_process
 from messages import canal, maxwell
 from pyspark.sql import DataFrame, SparkSession
 
@@ -56,9 +56,17 @@ def test_convert_prints_to_standard_output(feed: Path) -> None:
     assert [{"id": 1, "amount": 1.1, "note": None}] == json.loads(done.stdout)["data"]
 
 
-@pytest.mark.parametrize("name", ["out.parquet", pytest.param("out", marks=pytest.mark.spark)])
-def test_convert_writes_parquet_with_kafkas_columns(feed: Path, tmp_path: Path, name: str) -> None:
-    out = tmp_path / name
+def test_convert_writes_parquet_with_kafkas_columns(feed: Path, tmp_path: Path) -> None:
+    check_parquet(feed, tmp_path / "out.parquet")
+
+
+def test_a_directory_of_parquet_is_read_by_spark(
+    spark: SparkSession, feed: Path, tmp_path: Path
+) -> None:
+    check_parquet(feed, tmp_path / "out")
+
+
+def check_parquet(feed: Path, out: Path) -> None:
     run("convert", "--to", "open-protocol", str(feed), str(out), "--option", "partition-num=3")
     table = pq.read_table(out)
 
@@ -181,8 +189,10 @@ def test_wrong_calls_are_refused(feed: Path, arguments: list[str], said: str) ->
 def test_spark_writes_what_this_process_writes(feed: Path, tmp_path: Path) -> None:
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     to = ("convert", "--to", "canal-json:ticdc", "--report")
-    one = run(*to, str(feed), str(here), "--errors", str(tmp_path / "e1"))
-    two = run(*to, str(feed), str(there), "--errors", str(tmp_path / "e2"), "--master", "local[1]")
+    one = run_process(*to, str(feed), str(here), "--errors", str(tmp_path / "e1"))
+    two = run_process(
+        *to, str(feed), str(there), "--errors", str(tmp_path / "e2"), "--master", "local[1]"
+    )
     parts = [p for p in there.iterdir() if p.name.startswith("part-")]
 
     assert here.read_bytes() == b"".join(p.read_bytes() for p in sorted(parts))
@@ -193,12 +203,17 @@ def test_spark_writes_what_this_process_writes(feed: Path, tmp_path: Path) -> No
     assert pq.read_table(tmp_path / "e1").to_pylist() == pq.read_table(tmp_path / "e2").to_pylist()
 
 
-@pytest.mark.parametrize(
-    "master", [(), pytest.param(("--master", "local[1]"), marks=pytest.mark.spark)]
-)
-def test_what_lines_cannot_hold_is_reported(
-    feed: Path, tmp_path: Path, master: tuple[str, ...]
+def test_what_lines_cannot_hold_is_reported(feed: Path, tmp_path: Path) -> None:
+    check_reported(feed, tmp_path)
+
+
+def test_what_lines_cannot_hold_is_reported_by_spark(
+    spark: SparkSession, feed: Path, tmp_path: Path
 ) -> None:
+    check_reported(feed, tmp_path, "--master", "local[2]")
+
+
+def check_reported(feed: Path, tmp_path: Path, *master: str) -> None:
     feed.write_bytes(canal(type="DELETE") + b"\n")
     out = str(tmp_path / "out.jsonl")
     done = run("convert", "--to", "debezium", str(feed), out, "--report", *master)

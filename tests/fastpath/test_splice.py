@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -242,7 +243,11 @@ STREAMS = [
     (("debezium:oms-flatten", {}), [("canal-json", {})]),
     (("maxwell", {}), [("debezium", BARE), ("canal-json", {}), ("maxwell", {})]),
 ]  # fmt: skip
-PAIRS = [(source, target) for source, targets in STREAMS for target in targets]
+PAIRS = [
+    pytest.param(source, target, marks=[pytest.mark.slow] if n else [])
+    for source, targets in STREAMS
+    for n, target in enumerate(targets)
+]
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -536,7 +541,10 @@ def test_any_values(target: str, options: Any) -> None:
     both.check(keyless(usual(30, **told)))
 
     @settings(
-        max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=examples(60),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
     @given(st.lists(ROWS, min_size=5, max_size=20), st.booleans())
     def check(rows: list[Any], changed: bool) -> None:
@@ -550,7 +558,9 @@ def test_any_values(target: str, options: Any) -> None:
 # What has gone wrong once
 
 
-@pytest.mark.parametrize("options", [BARE, {"decimal_handling_mode": "string"}])
+@pytest.mark.parametrize(
+    "options", [BARE, pytest.param({"decimal_handling_mode": "string"}, marks=pytest.mark.slow)]
+)
 def test_a_placeholder_for_no_value_is_not_spliced(options: Any) -> None:
     both = Both("debezium", "maxwell")
     messages = written(orders(400), "debezium", **options)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from cases import FOLDERS, content, settings_of
 from dialects import SPECS
+from effort import examples
 from hostile_messages import ATTACKS, MIXED, Attempt, assert_sound
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +30,7 @@ from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.formats import MODULES
 
-ROUNDS = int(os.environ.get("HEADGATE_FUZZ", "1000"))
+ROUNDS = int(os.environ.get("HEADGATE_FUZZ", examples(1_000)))
 DECODERS = {name: decoder(name) for name in [*MODULES, "auto"]}
 SMALL = [f for f in FOLDERS if 0 < len(content(f, "value") or b"") < 5_000]
 ODD: list[Any] = [
@@ -48,14 +49,14 @@ def read(decode: Any, key: bytes | None, value: bytes | None, topic: Any) -> lis
 
 
 @pytest.mark.parametrize("name", DECODERS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(value=st.none() | st.binary(max_size=200), key=st.none() | st.binary(max_size=60))
 def test_random_bytes(name: str, value: bytes | None, key: bytes | None) -> None:
     read(DECODERS[name], key, value, "a.b.c")
 
 
 @pytest.mark.parametrize("format", MODULES)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(data=st.data())
 def test_golden_messages_with_changed_bytes(format: str, data: st.DataObject) -> None:
     folder = data.draw(st.sampled_from([f for f in SMALL if f.parent.name == format]))
@@ -73,7 +74,7 @@ def test_golden_messages_with_changed_bytes(format: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_any_json_in_the_members_of_a_format(name: str) -> None:
-    @settings(max_examples=ATTACKS[name].examples, deadline=None)
+    @settings(max_examples=examples(ATTACKS[name].examples), deadline=None)
     @given(ATTACKS[name].attempts)
     def survives(attempt: Attempt) -> None:
         read(decoder(attempt.spec, **dict(attempt.options)), attempt.key, attempt.value, None)
@@ -86,7 +87,7 @@ def test_every_format_is_attacked() -> None:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(value=MIXED)
 def test_members_of_all_formats_in_one_message(name: str, value: bytes) -> None:
     read(DECODERS[name], None, value, "a.b.c")

@@ -196,6 +196,7 @@ print(len(found), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape",
     ["one value", "many rows", "many columns", "nested", "digits"],

@@ -7,7 +7,7 @@ of an event does not come out of its messages again.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import cache
 from random import Random
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 from dialects import SPECS
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -197,12 +198,15 @@ def shared_places(there: str, back: str) -> set[str]:
     return places
 
 
-def listed(there: str, back: str) -> set[str]:
+@cache
+def listed(there: str, back: str) -> frozenset[str]:
     """What the report lists for going from `there` to `back`, written as here."""
-    return {loss.code for loss in losses(there, back, schema=True, **OPTIONS.get(back, {}))}
+    return frozenset(
+        loss.code for loss in losses(there, back, schema=True, **OPTIONS.get(back, {}))
+    )
 
 
-def erased(event: Event, lost: set[str], places: set[str]) -> Event:
+def erased(event: Event, lost: Set[str], places: set[str]) -> Event:
     """An event without what is lost."""
     e = msgspec.structs.replace(event)
     e.format = e.dialect = None
@@ -235,7 +239,7 @@ def erased(event: Event, lost: set[str], places: set[str]) -> Event:
     return e
 
 
-def value(name: str, text: str | None, lost: set[str]) -> str | None:
+def value(name: str, text: str | None, lost: Set[str]) -> str | None:
     """A value without what is lost."""
     family = COLUMNS[name].family
     if text is None:
@@ -258,7 +262,10 @@ def test_there_and_back(there: str, back: str) -> None:
     places = shared_places(there, back)
 
     @settings(
-        max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=examples(10),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
     @given(st.lists(changes(), min_size=1, max_size=2))
     def check(drawn: list[Event]) -> None:

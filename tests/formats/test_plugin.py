@@ -15,6 +15,8 @@ from paths import ROOT
 
 import headgate
 
+pytestmark = pytest.mark.slow  # it installs a package, and each test starts processes
+
 PLUGIN = ROOT / "examples" / "plugin"
 SOURCE = Path(headgate.__file__).parents[1]
 CANAL = {

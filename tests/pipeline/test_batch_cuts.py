@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from in_process import Out, Sent, job_of, run_job
@@ -109,7 +110,7 @@ def histories(draw: st.DrawFn) -> tuple[str, str, list[Step], list[int]]:
 @example(("strict", "ticdc", [("insert", 1), ("heartbeat", 1), ("again", 1)], [1]))
 @example(("strict", "ticdc", [("insert", 1), ("insert", 1), ("again", 1)], [1]))
 @example(("plain", "maxwell", [("ddl", 1), ("ddl", 1), ("again", 1)], [2]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_same_messages_cut_anywhere_give_the_same(
     case: tuple[str, str, list[Step], list[int]],
 ) -> None:

@@ -487,13 +487,13 @@ def test_it_is_fast():
     )
 
     def rate(chosen):
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(20_000):
             chosen.wants(event)
             chosen.topic_of(event)
             chosen.condition_of(event)
             chosen.shape(event)
-        return 20_000 / (time.perf_counter() - start)
+        return 20_000 / (time.process_time() - start)
 
     assert max(rate(idle) for _ in range(3)) > 200_000
     assert max(rate(busy) for _ in range(3)) > 30_000

@@ -105,6 +105,7 @@ def test_parts_of_a_file_have_each_line_once_also_long_ones(
     assert [line if len(line) <= 40 else line[:10] for line in lines] == found
 
 
+@pytest.mark.slow
 def test_a_bomb_of_gzip_is_one_dead_letter_in_little_memory(tmp_path: Path) -> None:
     bomb, dead = tmp_path / "bomb.jsonl.gz", tmp_path / "dead"
     with gzip.open(bomb, "wb", compresslevel=6) as file:
@@ -121,6 +122,7 @@ def test_a_bomb_of_gzip_is_one_dead_letter_in_little_memory(tmp_path: Path) -> N
     assert peak < 250
 
 
+@pytest.mark.slow
 def test_large_values_of_parquet_are_read_few_at_a_time(tmp_path: Path) -> None:
     large = [bytes([n]) * 2**21 for n in range(40)]
     pq.write_table(pa.table({"value": large}), tmp_path / "large.parquet", use_dictionary=False)
@@ -130,6 +132,7 @@ def test_large_values_of_parquet_are_read_few_at_a_time(tmp_path: Path) -> None:
     assert max(batch.nbytes for batch in batches) < 33 * 2**20
 
 
+@pytest.mark.slow
 def test_many_rows_in_many_messages_are_converted_in_little_memory(tmp_path: Path) -> None:
     rows = ",".join(['{"a":"1"}'] * 20_000)
     message = (

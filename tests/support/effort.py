@@ -18,12 +18,14 @@ def examples(count: int) -> int:
     >>> examples(1_000) <= 1_000
     True
     """
-    return max(5, round(count * SHARE))
+    return max(2, round(count * SHARE))
 
 
 def use_share() -> None:
     """Let hypothesis try that share where a test does not say how many, on a busy machine too."""
     count = examples(settings.default.max_examples)
     slow = [HealthCheck.too_slow]
-    settings.register_profile("share", max_examples=count, deadline=None, suppress_health_check=slow)
+    settings.register_profile(
+        "share", max_examples=count, deadline=None, suppress_health_check=slow
+    )
     settings.load_profile("share")

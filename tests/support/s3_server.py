@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 from headgate.spark.filesystem import file_system
@@ -18,6 +17,8 @@ class S3Server:
     """The server with one bucket; `settings` are what Spark is told."""
 
     def __init__(self) -> None:
+        from moto.server import ThreadedMotoServer  # takes seconds, and few tests need it
+
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self.server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
 

@@ -86,6 +86,7 @@ def wrong(messages: Iterable[Written]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_golden_messages() -> None:
     assert [] == wrong(golden())[:20]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import canal
@@ -50,7 +51,7 @@ def code_of(message: dict[str, Any] | bytes, spec: str = "canal-json", **options
 ROW = st.fixed_dictionaries({n: st.none() | st.text(max_size=5) for n in "abc"})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(pairs=st.lists(st.tuples(ROW, ROW), min_size=1, max_size=5), leak=st.booleans())
 def test_the_before_image_of_each_row_is_its_own(
     pairs: list[tuple[dict[str, Any], dict[str, Any]]], leak: bool

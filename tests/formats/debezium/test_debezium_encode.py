@@ -7,6 +7,7 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import canal
@@ -723,7 +724,7 @@ ALL_TYPES: Types = {mysql: ColumnType(mysql) for mysql in ANY}
 ROWS = st.fixed_dictionaries({mysql: st.none() | text for mysql, text in ANY.items()})
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(ROWS, ROWS, st.sampled_from(["precise", "string"]), st.sampled_from(["bytes", "hex"]))
 def test_any_row_comes_back(before: Image, after: Image, decimals: str, binary: str) -> None:
     event = change("update", key=None, types=ALL_TYPES, before=before, after=after)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import canal
@@ -323,7 +324,7 @@ def test_canal_becomes_flat_rows() -> None:
     assert [('{"id":1}', '{"id":1,"state":"paid","__deleted":"false"}')] == records(event, **BARE)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.sampled_from(["insert", "update", "delete", "snapshot"]),
     st.integers(-(2**31), 2**31 - 1).map(str),

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -836,7 +837,7 @@ ROWS = st.fixed_dictionaries({n: st.none() | TYPES[mysql] for n, mysql in NAMES.
 
 
 @pytest.mark.parametrize("dialect", ["maxwell", "oms"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(before=ROWS, after=ROWS, op=st.sampled_from(["insert", "update", "delete", "snapshot"]))
 def test_rows_come_back(dialect: str, before: Image, after: Image, op: str) -> None:
     event = Event(
