@@ -293,9 +293,9 @@ def with_digits(digits: int) -> Convert:
     """
 
     def convert(text: str) -> str:
-        whole, dot, fraction = text.partition(".")
-        if len(fraction) == digits and bool(dot) == bool(digits):
+        if text[-1 - digits : -digits] == "." if digits else "." not in text:
             return text
+        whole, _, fraction = text.partition(".")
         if fraction[digits:].strip("0") or not _SECONDS.fullmatch(text):
             return text  # more than the column holds, or no time: as it was sent
         fraction = fraction[:digits].ljust(digits, "0")
@@ -324,9 +324,11 @@ def with_scale(scale: int) -> Convert:
     plain_number = re.compile(rf"-?[0-9]+(?:\.[0-9]{{0,{scale}}})?").fullmatch
 
     def convert(text: str) -> str:
+        if text[-1 - scale : -scale] == ".":
+            return text  # as declared
         whole, _, fraction = text.partition(".")
         if len(fraction) == scale or not plain_number(text):
-            return text  # as declared, more than the column holds, or no number
+            return text  # more than the column holds, or no number
         return f"{whole}.{fraction.ljust(scale, '0')}"
 
     return convert
