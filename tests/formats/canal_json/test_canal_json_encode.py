@@ -20,8 +20,8 @@ NO_LOSS: list[str] = []
 
 def change(op: str = "insert", **parts: Any) -> Event:
     images = {"delete": {"before": ROW}}.get(op, {"after": ROW})
-    told = {"database": "test", "table": "t", "key": ("id",), "types": TYPES}
-    return Event("row", op, **(told | images | parts))
+    table = {"database": "test", "table": "t", "key": ("id",), "types": TYPES}
+    return Event("row", op, **(table | images | parts))
 
 
 def messages(event: Event, spec: str, **options: Any) -> list[dict[str, Any]]:
@@ -29,8 +29,8 @@ def messages(event: Event, spec: str, **options: Any) -> list[dict[str, Any]]:
 
 
 def message(event: Event, spec: str, **options: Any) -> dict[str, Any]:
-    (found,) = messages(event, spec, **options)
-    return found
+    (only,) = messages(event, spec, **options)
+    return only
 
 
 def lost(event: Event, spec: str, **options: Any) -> list[str]:
@@ -40,8 +40,8 @@ def lost(event: Event, spec: str, **options: Any) -> list[str]:
 def written(mysql: str, text: str, spec: str) -> tuple[Any, list[str]]:
     """A column's value in a message, and what was lost of it."""
     event = change(types={"v": ColumnType(mysql)}, after={"v": text}, key=())
-    found = [c for c in lost(event, spec) if c not in ("key", "types")]
-    return message(event, spec)["data"][0]["v"], found
+    codes = [c for c in lost(event, spec) if c not in ("key", "types")]
+    return message(event, spec)["data"][0]["v"], codes
 
 
 # DDL
@@ -88,10 +88,10 @@ def test_the_word_for_ddl_is_read_from_the_statement(
 def test_a_producers_own_word_for_ddl_stays() -> None:
     ddl = {"database": "test", "table": "t", "ddl": "ALTER TABLE t ADD c INT"}
     for spec in (CANAL, TICDC, TENCENT):
-        told = {"format": "canal-json", "dialect": spec.partition(":")[2]}
-        assert "QUERY" == message(Event("ddl", "query", **ddl, **told), spec)["type"]
+        origin = {"format": "canal-json", "dialect": spec.partition(":")[2]}
+        assert "QUERY" == message(Event("ddl", "query", **ddl, **origin), spec)["type"]
     event = Event("ddl", "query", **ddl, format="open-protocol", dialect="new")
-    assert "QUERY" == message(event, TICDC)["type"], "it came with TiDB's own number"
+    assert "QUERY" == message(event, TICDC)["type"], "its operation is from TiDB's action number"
     assert "ALTER" == message(event, CANAL)["type"]
     event.table = None
     assert "QUERY" == message(event, CANAL)["type"]
@@ -109,9 +109,9 @@ def test_the_year_0_is_written_as_each_producer_does(text: str) -> None:
 
 @pytest.mark.parametrize(("spec", "sent"), [(CANAL, "0000"), (TICDC, "0")])
 def test_the_year_0_is_read_from_each_producer(spec: str, sent: str) -> None:
-    told = message(change(types={"y": ColumnType("year")}, after={"y": "2024"}), spec)
-    told["data"] = [{"y": sent}]
-    (event,) = decoder(spec)(None, json.dumps(told).encode(), None)
+    row = message(change(types={"y": ColumnType("year")}, after={"y": "2024"}), spec)
+    row["data"] = [{"y": sent}]
+    (event,) = decoder(spec)(None, json.dumps(row).encode(), None)
 
     assert {"y": "0000"} == event.after
 
@@ -158,13 +158,13 @@ def test_zerofill_is_not_padded() -> None:
 
 def test_rows_of_one_message_get_codes_of_their_own() -> None:
     types = {"u": "int(10) unsigned", "s": "set('a')"}
-    told = {
+    two_rows = {
         "data": [{"u": "5", "s": None}, {"u": "4294967295", "s": "1"}],
         "database": "test", "es": 1589373515000, "gtid": "", "id": 7, "isDdl": False,
         "mysqlType": types, "old": None, "pkNames": None, "sql": "",
         "sqlType": {"u": -5, "s": -7}, "table": "t", "ts": 1589373515477, "type": "INSERT",
     }  # fmt: skip
-    events = decoder(CANAL)(None, json.dumps(told).encode(), None)
+    events = decoder(CANAL)(None, json.dumps(two_rows).encode(), None)
 
     assert [{"u": 4, "s": 2004}, {"u": -5, "s": -7}] == [
         message(event, CANAL)["sqlType"] for event in events
@@ -189,11 +189,11 @@ def test_ticdc_knows_every_key() -> None:
 )
 def test_ticdc_has_a_type_for_every_column(types: Types | None) -> None:
     event = change(types=types)
-    found = message(event, TICDC)
+    row = message(event, TICDC)
     known = types is not None
 
-    assert {"id": "int" if known else "varchar", "name": "varchar"} == found["mysqlType"]
-    assert {"id": 4 if known else 12, "name": 12} == found["sqlType"]
+    assert {"id": "int" if known else "varchar", "name": "varchar"} == row["mysqlType"]
+    assert {"id": 4 if known else 12, "name": 12} == row["sqlType"]
     assert ["types-guessed"] == lost(event, TICDC)
 
 
@@ -207,10 +207,10 @@ def test_ticdc_leaves_out_a_watermark_of_0() -> None:
 
 
 def test_a_watermark_without_the_extension_is_refused() -> None:
-    told = message(Event("watermark", commit_ts=7), TICDC, enable_tidb_extension=True)
-    del told["_tidb"]
+    watermark = message(Event("watermark", commit_ts=7), TICDC, enable_tidb_extension=True)
+    del watermark["_tidb"]
     with pytest.raises(Exception, match="the watermark has no _tidb"):
-        decoder(TICDC)(None, json.dumps(told).encode(), None)
+        decoder(TICDC)(None, json.dumps(watermark).encode(), None)
 
 
 UNIQUE: Types = {"u": ColumnType("int", None, 1 + 2 + 16), "v": ColumnType("int", None, 65)}
@@ -220,9 +220,9 @@ def test_a_deleted_row_is_cut_down_to_its_handle_key() -> None:
     only = {"delete_only_output_handle_key_columns": True}
     unique = change("delete", key=(), types=UNIQUE, before={"u": "1", "v": "2"})
     for event, row in ((change("delete"), {"id": "1"}), (unique, {"u": "1"})):
-        found = message(event, TICDC, **only)
-        assert [row] == found["data"]
-        assert row.keys() == found["sqlType"].keys() == found["mysqlType"].keys()
+        deleted = message(event, TICDC, **only)
+        assert [row] == deleted["data"]
+        assert row.keys() == deleted["sqlType"].keys() == deleted["mysqlType"].keys()
         assert ["deleted-row"] == lost(event, TICDC, **only)
     keyless = change("delete", key=())
     assert [ROW] == message(keyless, TICDC, **only)["data"]
@@ -289,7 +289,7 @@ def test_what_a_split_loses_is_listed() -> None:
 
 
 def test_only_ticdc_has_its_options() -> None:
-    with pytest.raises(Exception, match="output-raw-change-event is TiCDC's"):
+    with pytest.raises(Exception, match="output-raw-change-event is only for canal-json:ticdc"):
         Encoder(CANAL, output_raw_change_event=True)
 
 

@@ -261,10 +261,10 @@ def int64(value: str | int) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
-def unknown(member: str, format: str, known: list[str]) -> DecodeError:
+def unknown(member: str, known: list[str]) -> DecodeError:
     """The error for an operation that a format does not have."""
     return DecodeError(
         "unknown-type",
-        f"{member} is none that {format} has",
+        f"{member} has an unknown value",
         f"known: {', '.join(known)}",
     )

@@ -11,8 +11,9 @@ from headgate.core.errors import DecodeError
 from headgate.core.event import ColumnType, Event
 from headgate.core.mysql_types import parse_type
 from headgate.core.values import Convert, base64_bytes, local
-from headgate.formats._canal.values import as_written
+from headgate.formats._canal.values import ANY_SOURCE, text_of
 from headgate.formats._ticdc.keys import handle_key, split_update
+from headgate.formats._ticdc.values import ticdc_writer
 from headgate.formats.partitioning import (
     Hash,
     PartitionRules,
@@ -81,7 +82,7 @@ def ticdc_bytes(column_type: ColumnType | None, to_local: Convert | None) -> Cal
     type_ = parse_type(column_type.mysql if column_type else None)
     if type_.family == "binary":
         return stored_bytes
-    convert = as_written(type_, "ticdc", to_local)
+    convert = text_of(ticdc_writer(type_, ANY_SOURCE, to_local))
     return (lambda value: convert(value).encode()) if convert else str.encode
 
 

@@ -1,12 +1,12 @@
-"""The `type` of a DDL message, as each producer derives it from the statement."""
+"""The `type` of a DDL message, as Canal derives it from the statement."""
 
 from __future__ import annotations
 
 from headgate.core.event import Event
-from headgate.formats._ticdc.ddl_codes import DDL_OPS, UNKNOWN, ddl_code, ddl_codes
-from headgate.formats.canal_json import wire
+from headgate.formats._ticdc.ddl_codes import UNKNOWN, ddl_codes
+from headgate.formats.canal_json.wire import DDL_OPS
 
-DDL_TYPES = {op: type_ for type_, op in wire.DDL_OPS.items()}
+TYPES_OF_OPS = {op: type_ for type_, op in DDL_OPS.items()}
 CANAL_TYPES = {
     3: "CREATE", 4: "ERASE", 11: "TRUNCATE", 14: "RENAME",
     7: "CINDEX", 32: "CINDEX", 8: "DINDEX", 44: "DINDEX",
@@ -18,22 +18,26 @@ IGNORED = {9, 43}
 """Foreign keys and checks, which Canal's parser ignores."""
 
 
-def ddl_type(event: Event, dialect: str) -> str:
-    """The `type` that a dialect's producer writes for a DDL event.
+def type_of_op(op: str | None) -> str:
+    """The type of a DDL event by its operation alone.
+
+    >>> type_of_op("drop"), type_of_op(None)
+    ('ERASE', 'QUERY')
+    """
+    return TYPES_OF_OPS.get(op or "", "QUERY")
+
+
+def canal_ddl_type(event: Event, same_dialect: bool) -> str:
+    """Canal: the first change that its parser knows determines the type.
 
     >>> event = Event("ddl", "alter", "d", "t", ddl="ALTER TABLE t DROP INDEX i, ADD c INT")
-    >>> ddl_type(event, "canal"), ddl_type(event, "ticdc")
+    >>> canal_ddl_type(event, same_dialect=False), canal_ddl_type(event, same_dialect=True)
     ('DINDEX', 'ALTER')
     """
     if not event.table:
         return "QUERY"
-    own = (event.format, event.dialect) == ("canal-json", dialect)
-    if own or (dialect == "ticdc" and event.format == "open-protocol"):
-        return DDL_TYPES.get(event.op or "", "QUERY")
-    statement = event.ddl or ""
-    if dialect == "ticdc":
-        return DDL_TYPES.get(DDL_OPS.get(ddl_code(statement, event.op), ""), "QUERY")
-    # Canal uses the first change that its parser knows.
-    codes = ddl_codes(statement, event.op)
+    if same_dialect:
+        return type_of_op(event.op)
+    codes = ddl_codes(event.ddl or "", event.op)
     first = next((code for code in codes if code not in IGNORED), codes[0])
     return "QUERY" if first in NO_TABLE else CANAL_TYPES.get(first, "ALTER")

@@ -1,12 +1,11 @@
-"""Decode Canal's flat JSON message and its variants by TiCDC, OceanBase OMS and Tencent.
+"""Decode canal-json in any of its dialects; what distinguishes them is in `dialects/`.
 
-Vendor documentation: TiCDC Canal-JSON Protocol; OMS "JSON format of Canal messages"; Tencent's
-Canal-compatible format. Where the actual messages differ: docs/formats/canal-json.md.
+Where messages differ from the vendors' documentation: docs/formats/canal-json.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -20,18 +19,20 @@ from headgate.core.event import ColumnType, Event, Types
 from headgate.core.json import Raw, parse
 from headgate.core.limits import MAX_EVENTS_PER_MESSAGE, MAX_REPEATED_BYTES
 from headgate.core.values import Convert, Converters, micros
-from headgate.formats._oms import decode_values as oms_values
 from headgate.formats._oms.decode_values import TypedConverters
-from headgate.formats.base import Decode, Sniffed
+from headgate.formats.base import Decode, Producer, ReadColumn, Sniffed
 from headgate.formats.canal_json.decode_values import (
     Options,
     as_text,
     mark_functions,
-    text_converter,
+    text_column_reader,
 )
+from headgate.formats.canal_json.dialects import DIALECTS
+from headgate.formats.canal_json.dialects.base import Dialect
 from headgate.formats.canal_json.wire import (
     DDL_OPS,
     MARKER_OPS,
+    NO_TYPES,
     NULL,
     ROW_OPS,
     TYPES,
@@ -46,6 +47,10 @@ from headgate.formats.canal_json.wire import (
 MOST_LATEST, MAX_NAME = 1_000, 256
 
 
+Reader = tuple[str, Callable[[Envelope], "Plan"]]
+"""A dialect's name, and its function from a message to its plan."""
+
+
 class Plan(msgspec.Struct):
     """How to read the rows of a message; made once per distinct pair of type maps."""
 
@@ -56,14 +61,18 @@ class Plan(msgspec.Struct):
     """The map `mysqlType`, if its order is meaningless."""
     key: tuple[str, ...] | None
     types: Types | None
-    text: Converters
-    oms: TypedConverters
-    documents: list[str]
+    json_converters: TypedConverters
+    text_converters: Converters
+    json_columns: list[str]
+    """JSON columns that may have a function call."""
+    unchanged_without_old: bool
 
 
-def planner(to_utc: Convert | None) -> Callable[[Envelope], Plan]:
+def planner(dialect: Dialect, to_utc: Convert | None) -> Callable[[Envelope], Plan]:
     """A function from a message to its plan, which is usually that of the table's last message."""
-    plans: BoundedCache[TypeMaps, Plan] = BoundedCache(lambda maps: make_plan(*maps, to_utc))
+    plans: BoundedCache[TypeMaps, Plan] = BoundedCache(
+        lambda type_maps: make_plan(dialect, *type_maps, to_utc)
+    )
     latest: dict[str | None, Plan] = {}
 
     def plan_of(message: Envelope) -> Plan:
@@ -87,25 +96,29 @@ def planner(to_utc: Convert | None) -> Callable[[Envelope], Plan]:
     return plan_of
 
 
-def make_decoder(dialect: str | None, options: Options) -> Decode:
-    """A decoder of one dialect, or of all of them if `dialect` is None."""
-    plan_of = planner(values.utc(options.timezone))
+def make_decoder(name: str | None, options: Options) -> Decode:
+    """A decoder of one dialect, or of all of them if `name` is None."""
+    to_utc = values.utc(options.timezone)
+    readers = {d.name: (d.name, planner(d, to_utc)) for d in DIALECTS.values()}
+    reader = None if name is None else readers[name]
+    reader_of = recogniser(readers, options.strict)
+    bare_values = name is not None and DIALECTS[name].bare_values
+    empty_messages = name is not None and DIALECTS[name].empty_messages
     decompress = decompressor(options.compression, options.max_message_bytes)
-    typed = dialect in ("oms", "tencent")
     lean = options.lean
 
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is None:
-            return [Event("tombstone", format="canal-json", dialect=dialect)]
+            return [Event("tombstone", format="canal-json", dialect=name)]
         if value[:2] != b'{"' and not is_json(value):
-            if value == b"" and dialect == "ticdc":  # TiCDC 4.0, when there were no changes
-                return [Event("marker", "empty", format="canal-json", dialect=dialect)]
+            if value == b"" and empty_messages:
+                return [Event("marker", "empty", format="canal-json", dialect=name)]
             value = decompress(value)
-        message = read(value, typed)
-        name = dialect or dialect_of(message, value, options.strict)
+        message = read(value, bare_values)
+        dialect, plan_of = reader or reader_of(message, value)
         op = ROW_OPS.get(message.type)
         if op is None or message.isDdl or (message.data is None and message.old is None):
-            return [other(message, name, op)]
+            return [event_without_rows(message, dialect, op)]
         plan = plan_of(message)
         event = Event(
             "row",
@@ -117,44 +130,64 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             event_time=micros(message.es or None),  # 0 means unknown
             emit_time=micros(message.ts or None),
             format="canal-json",
-            dialect=name,
+            dialect=dialect,
         )
         if message.tidb or (not lean and (message.id or message.gtid)):
             describe_origin(event, message)
         if message.sql and not lean:
             event.extra = {**(event.extra or {}), "sql": message.sql}
-        if name == "oms":
-            as_text(event, message, value, plan.oms)
-            return rows(event, message, [])
-        if message.__class__ is TypedRows:
-            as_text(event, message, value, [])
-        events = rows(event, message, plan.text)
-        if plan.documents:
-            mark_functions(events, plan.documents)
+        if message.__class__ is TypedRows or plan.json_converters:
+            as_text(event, message, value, plan.json_converters)
+        events = rows(event, message, plan)
+        if plan.json_columns:
+            mark_functions(events, plan.json_columns)
         return events
 
     return decode
 
 
-def dialect_of(message: Envelope, value: bytes, strict: bool) -> str:
-    """The dialect of a message; `strict` rejects ambiguous messages instead of guessing."""
-    if message.tidb is not None or message.type == "TIDB_WATERMARK":
-        return "ticdc"
-    if message.id is UNSET:
-        return "oms"
-    if message.id != 0:
-        return "canal"
-    if bytes(message.mysqlType) not in (b"null", b"{}"):
-        return "ticdc"
-    if not message.isDdl:
-        return "tencent"
-    if strict:
-        raise DecodeError(
-            "ambiguous-dialect",
-            "a DDL message with id 0 and no _tidb can be of dialect tencent or ticdc",
-            "name the dialect, as in canal-json:ticdc",
-        )
-    return "ticdc" if value.lstrip().startswith(b'{"id"') else "tencent"
+def recogniser(readers: Mapping[str, Reader], strict: bool) -> Callable[[Envelope, bytes], Reader]:
+    """A function that finds the reader of a message by its dialect; `strict`: without guessing.
+
+    Where several dialects have the same members, the first in the table is assumed.
+    """
+    dialects = list(DIALECTS.values())
+    marks = [(d.has_mark, readers[d.name]) for d in dialects if d.has_mark is not None]
+    without_id = next(readers[d.name] for d in dialects if d.id == "absent")
+    with_batch_id = next(readers[d.name] for d in dialects if d.id == "batch")
+    zeros = [d for d in dialects if d.id == "zero"]
+    with_types = next(readers[d.name] for d in zeros if d.has_types)
+    without_types = next(readers[d.name] for d in zeros if not d.has_types)
+
+    def reader_of(message: Envelope, value: bytes) -> Reader:
+        for has_mark, reader in marks:
+            if has_mark(message):
+                return reader
+        if message.id is UNSET:
+            return without_id
+        if message.id != 0:
+            return with_batch_id
+        if message.mysqlType not in NO_TYPES:
+            return with_types
+        if not message.isDdl:
+            return without_types
+        if strict:
+            names = " or ".join(sorted(d.name for d in zeros))
+            raise DecodeError(
+                "ambiguous-dialect",
+                f"a DDL message with id 0 and no _tidb can be of dialect {names}",
+                "name the dialect, as in canal-json:ticdc",
+            )
+        start = value.lstrip()
+        return next(readers[d.name] for d in zeros if start.startswith(d.ddl_start))
+
+    return reader_of
+
+
+def column_reader(producer: Producer, options: Options) -> ReadColumn:
+    """How values are read whose type comes from a schema or from DDL."""
+    dialect = DIALECTS.get(producer.dialect or "")
+    return (dialect.column_reader if dialect else text_column_reader)(producer, options)
 
 
 TypeMaps = tuple[Collection[tuple[str, str | None]], bytes, bytes]
@@ -173,6 +206,7 @@ def type_maps_of(message: Envelope) -> TypeMaps:
 
 
 def make_plan(
+    dialect: Dialect,
     items: Collection[tuple[str, str | None]],
     sql_type: bytes,
     pk_names: bytes,
@@ -186,20 +220,21 @@ def make_plan(
     key = None if names is None else tuple(names)
     jdbc = parse(sql_types_reader, sql_type) or {}
     if not mysql and not jdbc:
-        return Plan(*members, key, None, [], [], [])
-    types = {n: ColumnType(mysql.get(n), small(jdbc.get(n))) for n in jdbc | mysql}
+        return Plan(*members, key, None, [], [], [], dialect.unchanged_without_old)
+    types = {n: ColumnType(mysql.get(n), checked_code(jdbc.get(n))) for n in jdbc | mysql}
     named = [(n, t.mysql) for n, t in types.items() if t.mysql]
     return Plan(
         *members,
         key,
         types,
-        [(n, c) for n, t in named if (c := text_converter(t, to_utc))],
-        [(n, c) for n, t in named if (c := oms_values.converter(t))],
-        [n for n, t in named if values.base_type(t) == "json"],
+        [(n, c) for n, t in named if (c := dialect.json_converter(t))],
+        [(n, c) for n, t in named if (c := dialect.text_converter(t, to_utc))],
+        [n for n, t in named if dialect.json_functions and values.base_type(t) == "json"],
+        dialect.unchanged_without_old,
     )
 
 
-def small(code: int | None) -> int | None:
+def checked_code(code: int | None) -> int | None:
     """A JDBC code, which must fit the event's 32-bit column."""
     if code is not None and not -(2**31) <= code < 2**31:
         raise DecodeError("wrong-type", "a code of sqlType is no JDBC code", "check the producer")
@@ -225,29 +260,31 @@ def describe_origin(event: Event, message: Envelope) -> None:
                 extra["rowkey"] = tidb.rowkey
 
 
-def rows(first: Event, message: Any, converters: Converters) -> list[Event]:
+def rows(first: Event, message: Any, plan: Plan) -> list[Event]:
     """One event per row; each row's before image is completed from its own `data`."""
     data, old = message.data, message.old
-    if first.op == "delete" and data is None:
+    if data is None:
+        if first.op != "delete":
+            raise DecodeError("missing-member", "data is null", "check the format and dialect")
         data = old
-    elif data is None:
-        raise DecodeError("missing-member", "data is null", "check the format and dialect")
     if not data:
         first.kind, first.op = "marker", "empty"
         return [first]
-    if len(data) > 1:
-        check_size(message, len(data))
+    count = len(data)
+    if count > 1:
+        check_size(message, count)
     if first.op != "update":
         old = ()
-    elif old is None and first.dialect == "canal":
-        old = [{}] * len(data)  # Canal up to 1.1.6: an update that changed nothing
-    elif old is None or len(old) != len(data):
+    elif old is None and plan.unchanged_without_old:
+        old = [{}] * count
+    elif old is None or len(old) != count:
         old = ()  # Canal up to 1.1.6 omits unchanged rows from `old`
-    if len(data) == 1:
-        place(first, data[0], old[0] if old else None, converters)
+    converters = plan.text_converters
+    if count == 1:
+        set_images(first, data[0], old[0] if old else None, converters)
         return [first]
     return [
-        place(numbered(first, i), row, old[i] if old else None, converters)
+        set_images(with_row_number(first, i), row, old[i] if old else None, converters)
         for i, row in enumerate(data)
     ]
 
@@ -271,7 +308,7 @@ def check_size(message: Envelope, count: int) -> None:
         )
 
 
-def place(event: Event, row: Any, changed: Any, converters: Converters) -> Event:
+def set_images(event: Event, row: Any, changed: Any, converters: Converters) -> Event:
     """Set the images of one row in its event."""
     if row is None:
         raise DecodeError("wrong-type", "a row of data is null", "check the producer")
@@ -288,14 +325,14 @@ def place(event: Event, row: Any, changed: Any, converters: Converters) -> Event
     return event
 
 
-def numbered(event: Event, index: int) -> Event:
+def with_row_number(event: Event, index: int) -> Event:
     """A copy of an event for one row of a message that has several."""
     copy = msgspec.structs.replace(event)
     copy.position = {**(event.position or {}), "row": str(index)}
     return copy
 
 
-def other(message: Any, dialect: str, row_op: str | None) -> Event:
+def event_without_rows(message: Any, dialect: str, row_op: str | None) -> Event:
     """The event of a message without rows: DDL, statement, watermark, heartbeat or marker."""
     event = Event(
         "ddl",
@@ -331,7 +368,7 @@ def other(message: Any, dialect: str, row_op: str | None) -> Event:
     else:
         raise DecodeError(
             "unknown-type",
-            "type is none that a Canal dialect has",
+            "type has an unknown value",
             f"known: {', '.join(TYPES)}",
         )
     return event
@@ -353,5 +390,5 @@ def recognises(message: Sniffed) -> bool:
     members = message.members
     if "type" not in members or "isDdl" in members:
         return "type" in members
-    own = "mysqlType" in members or "pkNames" in members or "es" in members
-    return own and bytes(members.get("data", b""))[:1] in (b"[", b"n")
+    canal_member = "mysqlType" in members or "pkNames" in members or "es" in members
+    return canal_member and bytes(members.get("data", b""))[:1] in (b"[", b"n")

@@ -1,4 +1,4 @@
-"""Convert values of canal-json to canonical text, by the column's MySQL type."""
+"""Shared by the dialects: values of canal-json to canonical text, by the column's MySQL type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from headgate.core.json import escape_control_characters, parse
 from headgate.core.mysql_types import parse_type
 from headgate.core.options import CommonOptions, option
 from headgate.core.values import Convert
-from headgate.formats._oms import decode_values as oms_values
 from headgate.formats._oms.decode_values import TypedConverters
 from headgate.formats.base import Producer, ReadColumn
 from headgate.formats.canal_json.wire import raw_rows_reader
@@ -52,41 +51,37 @@ def text_converter(mysql_type: str, to_utc: Convert | None) -> Convert | None:
     return values.year if base == "year" else None
 
 
-def column_reader(producer: Producer, options: Options) -> ReadColumn:
-    """How to read values whose type comes from a schema or from DDL."""
-    if producer.dialect == "oms":
-        return oms_values.column_reader(producer, options)
+def text_column_reader(producer: Producer, options: Options) -> ReadColumn:
+    """How values that are sent as text are read, if their type comes from a schema or from DDL."""
     to_utc = values.utc(options.timezone)
 
-    def read(own: str | None, mysql: str) -> Callable[[Any], Any] | None:
-        # schemas.py replaces numbers by labels, with or without types in the message.
-        labelled = values.base_type(mysql) in ("enum", "set")
-        if labelled and own is not None and producer.dialect == "canal":
-            return relabelled(own, mysql)
-        if own is not None or labelled or producer.dialect == "tencent":
+    def read(sent_type: str | None, schema_type: str) -> Callable[[Any], Any] | None:
+        # codec/schemas.py replaces numbers by labels, with or without types in the message.
+        if sent_type is not None or values.base_type(schema_type) in ("enum", "set"):
             return None
-        convert = text_converter(mysql, to_utc)
+        convert = text_converter(schema_type, to_utc)
         return convert and (lambda sent: convert(sent) if sent.__class__ is str else sent)
 
     return read
 
 
-def relabelled(own: str, mysql: str) -> Callable[[Any], Any] | None:
+def relabelled(sent_type: str, schema_type: str) -> Callable[[Any], Any] | None:
     """A function from the labels of Canal's types to those of the schema, matched by number.
 
-    Canal spells the labels as its own connection to the source does: an emoji may be `?`.
+    Canal spells labels as its connection to the source does: an emoji may be `?`.
 
     >>> relabelled("enum('a','?')", "enum('a','😀')")("?")
     '😀'
     """
-    known, labels = values.labels(own), values.labels(mysql)
-    if known == labels or len(known) > len(labels):
+    sent_labels, labels = values.labels(sent_type), values.labels(schema_type)
+    if sent_labels == labels or len(sent_labels) > len(labels):
         return None
-    new = {mine: its for mine, its in zip(known, labels) if known.count(mine) == 1}
-    if values.base_type(mysql) == "enum":
-        by_index = values.enum_label(mysql)
+    pairs = zip(sent_labels, labels)
+    new = {sent: label for sent, label in pairs if sent_labels.count(sent) == 1}
+    if values.base_type(schema_type) == "enum":
+        by_index = values.enum_label(schema_type)
         return lambda sent: new[sent] if sent in new else by_index and by_index(sent)
-    by_mask = values.set_labels(mysql)
+    by_mask = values.set_labels(schema_type)
 
     def joined(sent: Any) -> Any:
         replaced = [new.get(label) for label in sent.split(",")]

@@ -11,8 +11,6 @@ from headgate.formats.canal_json.type_maps import Plan
 from headgate.formats.encoding import hinted, written
 
 ROW_TYPES = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "snapshot": "INSERT"}
-MARKER_TYPES = ("XACOMMIT", "XAROLLBACK", "GTID")
-"""Canal only."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Options(EncodeOptions):
 def images(event: Event, plan: Plan, lost: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The row after the change (or the deleted row) and before an update, as JSON values."""
     writers = plan.writers
-    if plan.bare:
+    if plan.bare_as_sent:
         writers = hinted(event.extra)
     row = written((event.before if event.op == "delete" else event.after) or {}, writers, lost)
     if event.op != "update":

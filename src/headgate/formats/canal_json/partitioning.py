@@ -8,7 +8,7 @@ from headgate.core.cache import BoundedCache
 from headgate.core.event import ColumnType, Event
 from headgate.core.mysql_types import parse_type
 from headgate.core.values import Convert, local
-from headgate.formats._canal.values import as_written
+from headgate.formats._canal.values import ANY_SOURCE, canal_writer, text_of
 from headgate.formats.partitioning import (
     Hash,
     PartitionRules,
@@ -19,6 +19,12 @@ from headgate.formats.partitioning import (
 )
 
 
+def hashed_text(column: ColumnType | None, to_local: Convert | None) -> Convert | None:
+    """A function from canonical text to the text that Canal hashes; None if it is the same."""
+    type_ = parse_type(column.mysql if column else None)
+    return text_of(canal_writer(type_, ANY_SOURCE, to_local))
+
+
 def canal_hash(zone: str) -> Callable[[Event, Iterable[str]], int]:
     """The hash of the database XORed with that of each column's value; NULL and "" hash to 0.
 
@@ -27,7 +33,7 @@ def canal_hash(zone: str) -> Callable[[Event, Iterable[str]], int]:
     """
     to_local = local(zone)
     converters: BoundedCache[ColumnType | None, Convert | None] = BoundedCache(
-        lambda column: as_written(parse_type(column.mysql if column else None), "canal", to_local)
+        lambda column: hashed_text(column, to_local)
     )
 
     def total(event: Event, names: Iterable[str]) -> int:

@@ -25,6 +25,7 @@ MARKER_OPS = {"XACOMMIT": "commit", "XAROLLBACK": "rollback", "GTID": "begin"}
 TYPES = [*ROW_OPS, *DDL_OPS, *MARKER_OPS, "MHEARTBEAT", "TIDB_WATERMARK"]
 
 NULL = Raw(b"null")
+NO_TYPES = (NULL, Raw(b"{}"))
 
 
 class Tidb(msgspec.Struct, gc=False):
@@ -76,7 +77,7 @@ class RawRows(msgspec.Struct, gc=False):
     old: list[dict[str, Raw] | None] | None = None
 
 
-text_rows_reader = reader(TextRows)
+read_text_rows = reader(TextRows).decode
 typed_rows_reader = reader(TypedRows)
 raw_rows_reader = reader(RawRows)
 names_reader = reader(list[str] | None)
@@ -90,7 +91,7 @@ def read(value: bytes, typed: bool) -> Any:
         try:
             if not value.isascii():
                 str(value, "utf-8")
-            return text_rows_reader.decode(value)
+            return read_text_rows(value)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
     try:

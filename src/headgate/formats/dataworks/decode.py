@@ -213,7 +213,7 @@ def other(event: Event, payload: Payload, extra: dict[str, str]) -> None:
         if text:
             extra["ddl"] = text
     else:
-        raise unknown("payload.op", "DataWorks", OPS)
+        raise unknown("payload.op", OPS)
 
 
 def recognises(message: Sniffed) -> bool:

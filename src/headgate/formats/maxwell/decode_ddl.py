@@ -61,7 +61,7 @@ def describe_other(event: Event, message: Wire, value: bytes, extra: dict[str, s
     else:
         raise DecodeError(
             "unknown-type",
-            "type is none that Maxwell has",
+            "type has an unknown value",
             f"known: {', '.join(TYPES)}",
         )
 

@@ -281,7 +281,7 @@ def other(event: Event, message: Message, value: bytes, extra: dict[str, str]) -
     elif message.recordType == "DDL":
         describe_ddl(event, message.postStruct or {}, value, extra)
     else:
-        raise unknown("recordType", "OMS Default", RECORD_TYPES)
+        raise unknown("recordType", RECORD_TYPES)
     event.extra = extra or None
     return event
 

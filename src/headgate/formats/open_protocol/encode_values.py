@@ -8,7 +8,7 @@ from json.encoder import encode_basestring as quote
 
 from headgate.core.losses import Lossy
 from headgate.core.mysql_types import MySqlType
-from headgate.formats._canal.values import year_number
+from headgate.formats._ticdc.values import year_number
 from headgate.formats.encoding import enum_index, is_number, raw_bytes, set_mask, whole
 from headgate.formats.open_protocol.decode_columns import (
     FLOATS,

@@ -206,7 +206,7 @@ def other(event: Event, message: Message) -> None:
             raise DecodeError("missing-member", "the ddl has no sql.ddl", "check the producer")
         event.kind, event.op, event.ddl = "ddl", ddl_op(statement), statement
     else:
-        raise unknown("meta.op", "SharePlex", OPS)
+        raise unknown("meta.op", OPS)
 
 
 def recognises(message: Sniffed) -> bool:
