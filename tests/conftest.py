@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from connector_cases import World
+from datahub_server import DataHubServer
 from effort import use_share
 from kafka_broker import Broker
 from rocketmq_server import Server
@@ -46,6 +48,16 @@ def rocketmq() -> Iterator[Server]:
 def s3() -> Iterator[S3Server]:
     """One S3 server for all tests."""
     with S3Server() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def datahub() -> Iterator[DataHubServer]:
+    """One DataHub for all tests that write to topics of their own."""
+    if find_spec("datahub") is None:
+        warnings.warn("NOT TESTED, no pydatahub: pip install 'headgate[datahub]'", stacklevel=1)
+        pytest.skip("no pydatahub")
+    with DataHubServer() as found:
         yield found
 
 

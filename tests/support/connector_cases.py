@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from datahub_server import PROJECT, DataHubServer
 from kafka_broker import Broker, free_ports
 from rocketmq_server import Server
 
@@ -104,6 +105,22 @@ class RocketMQCase(FileCase):
         return f"rocketmq://127.0.0.1:{free_ports(1)[0]}/t?timeout=1s&"
 
 
+class DataHubCase(FileCase):
+    """Topics of the tests' DataHub, of one shard; no name there has a hyphen."""
+
+    def uri(self, world: World, name: str) -> str:
+        server: DataHubServer = world.fixture("datahub")
+        return f"{server.uri(name.replace('-', '_'))}partition-num=1&"
+
+    def written(self, world: World, name: str) -> list[bytes]:
+        server: DataHubServer = world.fixture("datahub")
+        return server.values(name.replace("-", "_"))
+
+    def unreachable(self) -> str | None:
+        place = f"127.0.0.1:{free_ports(1)[0]}/{PROJECT}/t"
+        return f"datahub://{place}?enable-tls=false&access-id=a&access-key=b&"
+
+
 class ConsoleCase(FileCase):
     """Standard output, as pytest captures it."""
 
@@ -140,6 +157,7 @@ SOURCES = {"kafka": KafkaCase(), "file": FileCase(), "stdin": StdinCase()}
 SINKS = {
     "kafka": KafkaCase(),
     "rocketmq": RocketMQCase(),
+    "datahub": DataHubCase(),
     "file": FileCase(),
     "console": ConsoleCase(),
     "append": AppendCase(),

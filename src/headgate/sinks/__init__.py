@@ -19,6 +19,11 @@ SINKS: Registry[MessageSink | TableSink] = Registry(
             "rocketmq://HOST:PORT/TOPIC",
             "pip install 'headgate[rocketmq]'",
         ),
+        "datahub": Entry(
+            "headgate.sinks.datahub:DataHubSink",
+            "datahub://HOST:PORT/PROJECT/TOPIC",
+            "pip install 'headgate[datahub]'",
+        ),
         "file": Entry("headgate.sinks.files:FileSink", "file:///DIR"),
         **{
             scheme: Entry("headgate.sinks.files:FileSink", f"{scheme}://BUCKET-OR-HOST/DIR")
