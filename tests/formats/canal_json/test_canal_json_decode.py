@@ -16,7 +16,6 @@ from messages import canal
 from headgate.codec.decoder import decoder
 from headgate.core.errors import DecodeError, UsageError
 from headgate.core.event import Event
-from headgate.formats.canal_json import decode as canal_json
 
 ENVELOPE: dict[str, Any] = {
     "data": [{"id": "1", "name": "x"}],
@@ -142,7 +141,7 @@ def test_a_backslash_before_a_raw_line_break_is_not_mended() -> None:
 
 
 def test_more_rows_than_the_ceiling_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canal_json, "MAX_EVENTS_PER_MESSAGE", 2)
+    monkeypatch.setattr("headgate.formats.canal_json.decode.MAX_EVENTS_PER_MESSAGE", 2)
 
     assert len(decode({**ENVELOPE, "data": [{"id": "1"}] * 2})) == 2
     assert code_of({**ENVELOPE, "data": [{"id": "1"}] * 3}) == "too-large"

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from headgate.core.errors import HeadgateError
 from headgate.rocketmq import jvm
+from headgate.rocketmq.client import client
 from headgate.sinks.base import Batch, Target, Writer
 from headgate.sinks.rocketmq import RocketMQSink
 from headgate.sinks.rocketmq.sender import Sender
@@ -36,6 +37,8 @@ class RocketMQWriter(Writer):
         topic = target.options.get("topic")
         if topic is not None and "{" not in str(topic):
             self.topics.check([str(topic)])  # a name that cannot be is refused at the start
+        else:
+            client(sink.connection).topics()  # so is an address where nobody answers
 
     def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write steps one after the other; one is acknowledged before the next begins."""
