@@ -10,7 +10,7 @@ from pathlib import Path
 from headgate.config.docs import with_tables
 from headgate.config.job import Pipeline, sections
 from headgate.core.keys import Key, keys
-from headgate.sources.kafka.reader import MOST_MESSAGES
+from headgate.sources.topics import MOST_MESSAGES
 
 PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 

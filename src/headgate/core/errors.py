@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ INTERNAL_ERROR = "internal-error"
 MAX_REASON = 500
 """The longest reason that is taken from another program's error."""
 _PACKAGE = Path(__file__).parents[1]
+_OWN_ERROR = re.compile(r"headgate(?:\.\w+)+: (.+)")
+"""The last line of a traceback that another process of Headgate's has sent."""
 _logged: set[tuple[str, str]] = set()
 """Defects that this process has logged."""
 
@@ -115,10 +118,14 @@ def reason_of(error: BaseException) -> str:
     'X: no space'
     >>> reason_of(ValueError("it broke\\n\\tat java.lang.Thread"))
     'ValueError: it broke'
+    >>> reason_of(ValueError("Traceback\\nheadgate.core.errors.UsageError: no topic"))
+    'no topic'
     """
     if isinstance(error, HeadgateError):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines()]
+    if own := [found[1] for found in map(_OWN_ERROR.match, lines) if found]:
+        return own[0][:MAX_REASON]
     java = ("Caused by: ", ": java.", ": org.")  # the first exception stands behind a colon
     causes = [line.partition(": ")[2] for line in lines if line.startswith(java)]
     texts = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]

@@ -167,6 +167,15 @@ def with_session_settings(job: Job, spark: SparkSession) -> Job:
 def _run(
     engine: Engine, once: bool, reporter: status.Reporter, lease: Lease, asked: threading.Event
 ) -> None:
+    _run_query(engine, once, reporter, lease, asked)
+    while once and not asked.is_set() and engine.reader.unread(engine.state.batch):
+        _run_query(engine, once, reporter, lease, asked)
+    reporter.set_lag(lag_of(engine))
+
+
+def _run_query(
+    engine: Engine, once: bool, reporter: status.Reporter, lease: Lease, asked: threading.Event
+) -> None:
     job = engine.job
     failure: list[BaseException] = []
     stopping = threading.Event()
@@ -207,7 +216,6 @@ def _run(
                 beaten = now
     if not asked.is_set() and (error := query.exception()) is not None:
         raise (failure[0] if failure else error) from None
-    reporter.set_lag(lag_of(engine))
 
 
 def ended(query: StreamingQuery, wait: float) -> bool:

@@ -71,6 +71,13 @@ class Reader(Protocol):
         """How many messages wait behind a batch; None where that is not known."""
         return None
 
+    def unread(self, number: int) -> bool:
+        """Whether a run that stops at what there was at its start has to go on behind a batch.
+
+        Of a source that cannot be asked for what is available now, Spark reads one batch then.
+        """
+        return False
+
     def close(self) -> None:
         """Close what is open."""
         return None

@@ -50,3 +50,14 @@ def read_log(checkpoint: Storage, name: str) -> list[Any]:
 def offsets_of(checkpoint: Storage, batch: int) -> list[Any]:
     """The end offset of a batch in each source of the query, as that source writes it."""
     return read_log(checkpoint, f"offsets/{batch}")[1:]
+
+
+def last_planned(checkpoint: Storage) -> int:
+    """The number of the newest batch that Spark has planned, whether it is done or not; or -1.
+
+    >>> import tempfile
+    >>> last_planned(Storage(tempfile.mkdtemp()))
+    -1
+    """
+    numbers = [int(name) for name in checkpoint.names("offsets") if name.isdigit()]
+    return max(numbers, default=-1)

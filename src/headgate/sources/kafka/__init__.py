@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from headgate.codec.topic_names import check_topic_pattern
 from headgate.core.connectors import Address, Place, Report, Topic
-from headgate.core.errors import UsageError, shown, unknown_name
+from headgate.core.errors import UsageError
 from headgate.core.options import option
 from headgate.kafka.client_options import (
     DEFAULT_PORT,
@@ -26,6 +23,16 @@ from headgate.kafka.client_options import (
     servers_of,
 )
 from headgate.sources.base import Message, Origin, Reader, Source
+from headgate.sources.topics import (
+    TOPICS_HELP,
+    is_pattern,
+    matching,
+    milliseconds,
+    no_topic,
+    pattern,
+    starting_position,
+    topics_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,33 +40,22 @@ if TYPE_CHECKING:
 
 def _starting(text: str) -> str:
     """Where reading starts the first time."""
-    word = {"earliest-offset": "earliest", "latest-offset": "latest"}.get(text, text)
-    if word in ("earliest", "latest"):
-        return word
-    if word.startswith("{"):
-        try:
-            msgspec.json.decode(word, type=dict[str, dict[str, int]])
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            raise UsageError(
-                """starting is no JSON of offsets; write it as {"topic":{"0":42,"1":-2}}"""
-            ) from None
-        return word
+    if not text.startswith("{"):
+        return starting_position(text)
     try:
-        datetime.fromisoformat(word)
-    except ValueError:
-        raise unknown_name(
-            "starting position", text, ("earliest", "latest", "2024-05-01T08:00:00Z")
+        msgspec.json.decode(text, type=dict[str, dict[str, int]])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise UsageError(
+            """starting is no JSON of offsets; write it as {"topic":{"0":42,"1":-2}}"""
         ) from None
-    return word
+    return text
 
 
 @dataclass(frozen=True)
 class KafkaSourceOptions(KafkaOptions):
     """Parameters of a Kafka source."""
 
-    topics: str | None = option(
-        None, "topics, separated by commas, if they are not in the path; `*` and `?` make a pattern"
-    )
+    topics: str | None = option(None, TOPICS_HELP)
     starting: str = option(
         "earliest",
         "where the first start begins: earliest, latest, a time (2024-05-01T08:00:00Z; UTC if it "
@@ -104,7 +100,8 @@ class KafkaSource(Source):
     def from_uri(cls, address: Address) -> Self:
         """The brokers and topics of a URI."""
         own, client = client_settings(KafkaSourceOptions, address)
-        return cls(_topics(address.path, own.topics), own.starting, client)
+        topics = topics_of(address.path, own.topics, "kafka://HOST:PORT/TOPIC")
+        return cls(topics, own.starting, client)
 
     @property
     def jars(self) -> tuple[str, ...]:
@@ -145,12 +142,10 @@ class KafkaSource(Source):
         return f"kafka://{self.client[SERVERS]}"
 
     def _matching(self, admin: Any) -> list[str]:
-        topics = matching(self.topics, admin.names())
+        names = admin.names()
+        topics = matching(self.topics, names)
         if not topics:
-            raise UsageError(
-                f"no topic matches {', '.join(self.topics)}; there are: "
-                f"{', '.join(shown(name)[1:-1] for name in admin.names()[:20]) or 'none'}"
-            )
+            raise no_topic(self.topics, names)
         return topics
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:
@@ -176,44 +171,6 @@ def _bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _topics(path: str, more: str | None) -> tuple[str, ...]:
-    """The topics of a source, from the path or the parameter `topics`."""
-    if path and more is not None:
-        raise UsageError("topics are both in the path and in topics=; name them in one place")
-    topics = tuple(t.strip() for t in (path or more or "").split(",") if t.strip())
-    if not topics:
-        raise UsageError("the source names no topic; write kafka://HOST:PORT/TOPIC")
-    for topic in topics:
-        check_topic_pattern(topic)
-    if len(set(topics)) < len(topics):
-        raise UsageError("a topic is named twice; name each once")
-    return topics
-
-
-def is_pattern(topic: str) -> bool:
-    """Whether a name stands for several topics."""
-    return "*" in topic or "?" in topic
-
-
-def matching(wanted: tuple[str, ...], names: list[str]) -> list[str]:
-    """The topics that are meant.
-
-    >>> matching(("cdc-*",), ["cdc-a", "other"])
-    ['cdc-a']
-    """
-    return [name for name in names if any(re.fullmatch(pattern(t), name) for t in wanted)]
-
-
-def pattern(topic: str) -> str:
-    """A topic pattern as Java's regular expression.
-
-    >>> pattern("cdc-*.v?")
-    'cdc-.*\\\\.v.'
-    """
-    kinds = {"*": ".*", "?": ".", ".": "\\."}
-    return "".join(kinds.get(character, character) for character in topic)
-
-
 def starting_options(where: str) -> dict[str, str]:
     """Where a first start begins, as options of Spark's connector.
 
@@ -222,10 +179,7 @@ def starting_options(where: str) -> dict[str, str]:
     """
     if where in ("earliest", "latest") or where.startswith("{"):
         return {"startingOffsets": where}
-    moment = datetime.fromisoformat(where)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
     return {
-        "startingTimestamp": str(int(moment.timestamp() * 1000)),
+        "startingTimestamp": str(milliseconds(where)),
         "startingOffsetsByTimestampStrategy": "latest",
     }

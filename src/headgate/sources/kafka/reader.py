@@ -14,14 +14,12 @@ from headgate.kafka.admin import AT_ONCE, Admin
 from headgate.sources.base import Files, Origin, Reader
 from headgate.sources.kafka import KafkaSource
 from headgate.sources.kafka.topic_ids import TopicIds
+from headgate.sources.topics import MOST_MESSAGES
 from headgate.spark.checkpoint import offsets_of
 from headgate.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-MOST_MESSAGES = 1_000_000
-"""Most messages of a batch, unless the job says: a long topic is read in parts."""
 
 
 class KafkaReader(Reader):

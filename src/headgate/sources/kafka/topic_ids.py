@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from headgate.core.errors import UsageError, shown
 from headgate.kafka.admin import AT_ONCE, Admin
 from headgate.sources.base import Origin
-from headgate.sources.kafka import KafkaSource, matching
+from headgate.sources.kafka import KafkaSource
+from headgate.sources.topics import matching
 from headgate.spark.state_files import read_state, write_state
 
 FILE = "topics.json"
