@@ -129,10 +129,14 @@ def test_the_options_of_message_sinks_have_defaults_that_an_encoder_has() -> Non
 TRANSPORTS = "|".join(sorted({cls.load(n).name for cls in REGISTRIES for n in cls.names()}))
 ASKED = re.compile(
     rf"""(==|!=|\bin\b|\bcase\b)\s*\(?["']({TRANSPORTS})["']|["']({TRANSPORTS})["']\s*(==|!=|in\b)"""
-    rf"""|isinstance\([^)]*\b(Kafka|File|Console|Stdin)(Source|Sink|Reader|Writer)\b"""
-    rf"""|from headgate\.(kafka|sources\.(kafka|stdin)|sinks\.(kafka|console))\b"""
+    rf"""|isinstance\([^)]*\b(Kafka|RocketMQ|File|Console|Stdin)(Source|Sink|Reader|Writer)\b"""
+    rf"""|from headgate\.(kafka|rocketmq|sources\.(kafka|rocketmq|stdin))\b"""
+    rf"""|from headgate\.sinks\.(kafka|rocketmq|console)\b"""
 )
-OWN = ("kafka/", "sources/kafka/", "sinks/kafka/", "sources/stdin.py", "sinks/console.py")
+PACKAGES = [
+    f"{room}{name}/" for room in ("", "sources/", "sinks/") for name in ("kafka", "rocketmq")
+]
+OWN = (*PACKAGES, "sources/stdin.py", "sinks/console.py")
 
 
 def test_no_transport_is_asked_for_by_name_outside_its_package() -> None:

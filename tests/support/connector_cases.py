@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 from datahub_server import PROJECT, DataHubServer
 from kafka_broker import Broker, free_ports
-from rocketmq_server import Server
+from rocketmq_server import Sent, Server
 
 from headgate.core.errors import UsageError
 from headgate.sources.message_files import expand, read, splits
@@ -97,6 +97,12 @@ class RocketMQCase(FileCase):
     def uri(self, world: World, name: str) -> str:
         return f"{world.rocketmq().uri(quote(name, safe=''))}partition-num=1&"
 
+    def put(self, world: World, name: str, values: Sequence[bytes]) -> None:
+        server = world.rocketmq()
+        if name not in world.topics:
+            world.topics.add(server.create_topic(name))
+        server.produce(name, [Sent(value) for value in values])
+
     def written(self, world: World, name: str) -> list[bytes]:
         return [message.body for message in world.rocketmq().consume(name)]
 
@@ -152,7 +158,12 @@ class AppendCase(FileCase):
         return (world.folder / name).read_bytes().splitlines()
 
 
-SOURCES = {"kafka": KafkaCase(), "file": FileCase(), "stdin": StdinCase()}
+SOURCES = {
+    "kafka": KafkaCase(),
+    "rocketmq": RocketMQCase(),
+    "file": FileCase(),
+    "stdin": StdinCase(),
+}
 SINKS = {
     "kafka": KafkaCase(),
     "rocketmq": RocketMQCase(),

@@ -19,6 +19,11 @@ SOURCES: Registry[Source] = Registry(
             scheme: Entry("headgate.sources.files:FileSource", f"{scheme}://BUCKET-OR-HOST/DIR")
             for scheme in REMOTE
         },
+        "rocketmq": Entry(
+            "headgate.sources.rocketmq:RocketMQSource",
+            "rocketmq://HOST:PORT/TOPIC",
+            "pip install 'headgate[rocketmq]'",
+        ),
         "stdin": Entry("headgate.sources.stdin:StdinSource", "stdin:"),
     },
     dash="stdin",
