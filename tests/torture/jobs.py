@@ -21,11 +21,13 @@ class Job:
     """A job from a topic to files, and to whatever else is told."""
 
     def __init__(
-        self, broker: Broker, root: Path, topic: str, *sinks: dict[str, Any], **pipeline: Any
+        self, broker: Broker | str, root: Path, topic: str, *sinks: dict[str, Any], **pipeline: Any
     ) -> None:
+        """`broker` is Kafka's, or the URI of another server's topics without the topic."""
         self.root, self.log = root, root / "log"
+        server = broker if isinstance(broker, str) else f"kafka://{broker.bootstrap}"
         told = {
-            "source": {"uri": f"kafka://{broker.bootstrap}/{topic}", "format": "canal-json:ticdc"},
+            "source": {"uri": f"{server}/{topic}", "format": "canal-json:ticdc"},
             "sink": [
                 {"uri": f"file://{root}/out?protocol=canal-json:ticdc&enable-tidb-extension=true"},
                 *sinks,
