@@ -112,7 +112,7 @@ class Bar:
 
     def __str__(self) -> str:
         of_flink = self.other == "flink"
-        other = "one table" if self.other == "headgate" else "ceiling"
+        other = {"headgate": "one table", "bare": "the bare loop"}.get(self.other, "ceiling")
         name = f"{self.wanted} x Flink" if of_flink else f"{self.wanted:.0%} of {other}"
         if self.reached is None:
             return f"not measured: {name}"

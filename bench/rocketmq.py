@@ -10,13 +10,13 @@ from pathlib import Path
 
 import messages
 from harness import FILES, Bar, Figures, first_line, generated, markdown, take_turns, timed
-from headgate.rocketmq import jvm
 from kafka_topics import BROKER, Broker, filled, headgate_settings, new_name
 from pyspark.sql import SparkSession
 from rocketmq_server import Server
 
 from headgate.config.reader import job_of
 from headgate.pipeline.run import run
+from headgate.rocketmq import jvm
 from headgate.spark import jars
 
 SOURCE, TARGET = "canal-json", "debezium"

@@ -19,6 +19,7 @@ import convert
 import decode
 import kafka
 import messages
+import rocketmq
 from flink import ENVIRONMENT, Flink, start
 from harness import (
     CORES,
@@ -69,7 +70,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=MESSAGES, help="per format")
     parser.add_argument("--formats", default=",".join(messages.FORMATS), help="comma-separated")
     parser.add_argument(
-        "--only", choices=("decode", "convert", "kafka"), help="one of the three parts"
+        "--only", choices=("decode", "convert", "kafka", "rocketmq"), help="one of the parts"
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-flink", action="store_true")
@@ -100,14 +101,14 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     load = os.getloadavg()[0]
-    with_kafka = args.only in (None, "kafka")
+    with_kafka = args.only in (None, "kafka", "rocketmq")
     jars = flink_jars() if with_kafka else []
 
     def processes() -> tuple[SparkSession, Flink | None, str | None]:
         """Spark and Flink anew: what a JVM compiled for one part is not what suits another."""
         flink, why_not = (
-            (None, "left out (--no-flink)")
-            if args.no_flink
+            (None, "left out")
+            if args.no_flink or args.only == "rocketmq"
             else start(args.flink_env, FILES / "flink.log", jars)
         )
         if why_not:
@@ -133,7 +134,7 @@ def main() -> None:
     }
     for name, fact in facts.items():
         print(f"{name}: {fact}")
-    results, conversions, topics = [], [], []
+    results, conversions, topics, queues = [], [], [], []
     try:
         if args.only in (None, "decode"):
             if flink:
@@ -146,13 +147,18 @@ def main() -> None:
         if args.only in (None, "convert"):
             for pair in convert.PAIRS:
                 conversions.append(convert.measure(spark, flink, pair, args.messages, args.rounds))
-        if with_kafka:
+        if args.only in (None, "kafka"):
             if results or conversions:
                 stop_spark(spark)
                 if flink:
                     flink.close()
                 spark, flink, _ = processes()
             topics += kafka.measure(spark, flink, args.messages, args.rounds)
+        if args.only in (None, "rocketmq"):
+            if flink:
+                flink.close()
+                flink = None
+            queues += rocketmq.measure(spark, args.messages, args.rounds)
     finally:
         stop_spark(spark)
         if flink:
@@ -167,17 +173,20 @@ def main() -> None:
         print("\n" + plain(kafka.HEAD, kafka.table(figures)))
         if figures.latency:
             print("\n" + plain(LATENCY_HEAD, latency_table(figures)))
+    if queues:
+        print("\n" + plain(rocketmq.HEAD, rocketmq.table(queues)))
     if startups := decode.startup_table(results):
         print(f"\nThe same jobs over {SAMPLE} messages (start-up)")
         print(plain(decode.STARTUP_HEAD, startups))
     if startups := convert.startup_table(conversions):
         print(f"\nThe same conversions of {SAMPLE} messages (start-up)")
         print(plain(convert.STARTUP_HEAD, startups))
-    for figures in [*results, *conversions, *topics]:
+    for figures in [*results, *conversions, *topics, *queues]:
         for remark in figures.remarks:
             print(f"! {figures.name}: {remark}")
     sections: list[str] = []
-    for part, figures in ((decode, results), (convert, conversions), (kafka, topics)):
+    parts = ((decode, results), (convert, conversions), (kafka, topics), (rocketmq, queues))
+    for part, figures in parts:
         if figures:
             bars = summary([(f.name, bar) for f in figures for bar in part.bars(f)], args.messages)
             print(f"\n{bars}")
