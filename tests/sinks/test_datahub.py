@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from datahub_server import ACCESS_KEY, PROJECT, DataHubServer, Fault, Record
+from datahub_server import ACCESS_ID, ACCESS_KEY, PROJECT, READ_ONLY, DataHubServer, Fault, Record
 from job_runs import Bench
 from messages import canal
 from pyspark.sql import SparkSession
@@ -221,6 +221,40 @@ def test_a_message_that_is_too_large_is_a_dead_letter(server: DataHubServer, ben
 
     assert 1 == len(server.values("sizes"))
     assert [{"too-large": 1}] == list(status.totals.rejected.values())
+
+
+def test_topics_by_table_are_created_and_names_that_cannot_be_are_dead_letters(
+    server: DataHubServer, bench: Bench
+) -> None:
+    bench.put("a.jsonl", *(canal(table=table) for table in ("orders", "items", "no-name", "items")))
+    uri = sink_uri(server, "by_table_{table}")
+
+    status = bench.run(sinks=[{"uri": f"{uri}&partition-num=2"}])
+
+    made = {n: len(t.shards) for n, t in server.topics.items() if n.startswith("by_table_")}
+    assert {"by_table_items": 2, "by_table_orders": 2} == made
+    assert 1 == len(server.values("by_table_orders"))
+    assert 2 == len(server.values("by_table_items"))
+    assert [{"refused-topic": 1}] == list(status.totals.rejected.values())
+
+
+def test_an_account_that_may_not_write_stops_the_job_in_one_line_and_the_batch_is_repeated(
+    server: DataHubServer, bench: Bench
+) -> None:
+    server.create_topic("locked", shards=2)
+    bench.put("a.jsonl", *changes(40))
+    uri = sink_uri(server, "locked")
+
+    with pytest.raises(HeadgateError) as caught:
+        bench.run(sinks=[{"uri": uri.replace(ACCESS_ID, READ_ONLY)}])
+    assert re.fullmatch(
+        r"datahub://\S+: shard \d of topic cdc_project/locked: DataHub says NoPermission; check .*",
+        str(caught.value),
+    )
+    assert [] == server.values("locked")
+
+    bench.run(sinks=[{"uri": uri}])
+    assert expected(changes(40)) == amounts(server.records("locked"))
 
 
 def test_a_format_that_oms_does_not_write_to_it_is_refused_unless_allowed(
