@@ -35,13 +35,23 @@ def broker() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def rocketmq() -> Iterator[Server]:
     """One RocketMQ for all tests; without its parts they skip, which CI counts as a failure."""
+    with rocketmq_server(tls=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def rocketmq_acl() -> Iterator[Server]:
+    """One with users and permissions."""
+    with rocketmq_server(acl=True) as found:
+        yield found
+
+
+def rocketmq_server(**options: bool) -> Server:
     try:
-        found = Server(tls=True)
+        return Server(**options)
     except UsageError as error:
         warnings.warn(f"NOT TESTED, no RocketMQ: {error}", stacklevel=1)
         pytest.skip(f"no RocketMQ: {error}")
-    with found:
-        yield found
 
 
 @pytest.fixture(scope="session")

@@ -217,9 +217,11 @@ def test_headers_become_properties(spark: SparkSession, rocketmq: Server) -> Non
     assert ("7", "orders") == (message.keys, message.tags)
 
 
-def test_no_secret_is_in_spark_s_plans(spark: SparkSession, acl: Server) -> None:
-    topic = acl.create_topic("plans", 1)
-    sink = parse_sink(f"rocketmq://{':'.join(ADMIN)}@{acl.name_server}/{topic}?protocol=canal-json")
+def test_no_secret_is_in_spark_s_plans(spark: SparkSession, rocketmq_acl: Server) -> None:
+    topic = rocketmq_acl.create_topic("plans", 1)
+    sink = parse_sink(
+        f"rocketmq://{':'.join(ADMIN)}@{rocketmq_acl.name_server}/{topic}?protocol=canal-json"
+    )
     writer: Any = sink.connector.open(spark, Target("job", sink.name, sink.options, {}))
     frame = spark.createDataFrame([(b"7", b"{}", 0, topic, None, "t")], COLUMNS)
     seen: list[str] = []
@@ -236,7 +238,7 @@ def test_no_secret_is_in_spark_s_plans(spark: SparkSession, acl: Server) -> None
 
     assert seen
     assert all(ADMIN[1] not in plan for plan in seen)
-    assert 1 == len(acl.consume(topic))
+    assert 1 == len(rocketmq_acl.consume(topic))
 
 
 # A broker that is not there, for a while or at all
@@ -316,25 +318,18 @@ def test_check_names_a_topic_that_is_missing(
 # Credentials and TLS
 
 
-@pytest.fixture(scope="module")
-def acl() -> Iterator[Server]:
-    """A server with a user who may write to one topic."""
-    with Server(acl=True) as found:
-        yield found
-
-
 def test_credentials_are_needed_and_permissions_are_checked(
-    tmp_path: Path, spark: SparkSession, acl: Server
+    tmp_path: Path, spark: SparkSession, rocketmq_acl: Server
 ) -> None:
-    acl.create_topic("guarded", 2)
-    acl.create_topic("denied", 2)
-    acl.create_user("reader", "reader-secret", {"guarded": "Pub"})
-    server = acl.name_server
+    rocketmq_acl.create_topic("guarded", 2)
+    rocketmq_acl.create_topic("denied", 2)
+    rocketmq_acl.create_user("reader", "reader-secret", {"guarded": "Pub"})
+    server = rocketmq_acl.name_server
 
     allowed = f"rocketmq://reader:reader-secret@{server}/guarded?partition-num=2&"
     assert {"topics": {"guarded": 2}} == check(allowed, tmp_path, spark)
     write(spark, allowed, [(b"7", b"{}", 0, "guarded", None, "orders")])
-    assert [b"{}"] == [m.body for m in acl.consume("guarded")]
+    assert [b"{}"] == [m.body for m in rocketmq_acl.consume("guarded")]
 
     for uri in (
         f"rocketmq://reader:reader-secret@{server}/denied?",
@@ -348,10 +343,12 @@ def test_credentials_are_needed_and_permissions_are_checked(
         assert "\n" not in str(caught.value)
 
 
-def test_a_batch_that_may_not_be_written_fails_at_once(spark: SparkSession, acl: Server) -> None:
-    acl.create_topic("not-for-me", 1)
-    acl.create_user("nobody", "nobody-secret", {})
-    uri = f"rocketmq://nobody:nobody-secret@{acl.name_server}/not-for-me?partition-num=1&"
+def test_a_batch_that_may_not_be_written_fails_at_once(
+    spark: SparkSession, rocketmq_acl: Server
+) -> None:
+    rocketmq_acl.create_topic("not-for-me", 1)
+    rocketmq_acl.create_user("nobody", "nobody-secret", {})
+    uri = f"rocketmq://nobody:nobody-secret@{rocketmq_acl.name_server}/not-for-me?partition-num=1&"
 
     started = time.monotonic()
     with pytest.raises(HeadgateError, match="access-key") as caught:
