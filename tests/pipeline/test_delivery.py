@@ -30,7 +30,7 @@ class ParticularSink(MessageSink):
     name = "particular"
     summary = ""
     promise = "at-least-once"
-    uses_tables = True
+    takes_packs = True
     uses_row_keys = True
 
     @classmethod

@@ -23,6 +23,7 @@ from headgate.pipeline.dedup_store import DedupStore, IdFile
 from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.work_rows import WORK_SCHEMAS
+from headgate.sinks.kafka import KafkaSink
 from headgate.spark.storage import Storage
 
 TIME = 1_700_000_000_000
@@ -108,6 +109,9 @@ def in_pack(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         message["topic"] = row["topics"][row["topic_at"][n] if row["topic_at"] else 0]
         message["partition"] = row["partitions"] and row["partitions"][n]
         message["headers"] = row["carried"] and row["carried"][n]
+        message["table"] = (
+            row["tables"] and row["tables"][row["table_at"][n] if row["table_at"] else 0]
+        )
         yield message
 
 
@@ -141,6 +145,21 @@ def test_the_short_cut_gives_what_the_long_way_gives(tmp_path: Path) -> None:
     assert {"insert": 200, "delete": 200} == report.counts.rows["shop.orders"]
     assert (TIME + 199) * 1000 == report.state.newest
     assert 2 == spliced_rows()
+
+
+def test_a_sink_gets_the_tables_and_row_keys_that_it_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KafkaSink, "takes_packs", True)
+    monkeypatch.setattr(KafkaSink, "uses_row_keys", True)
+    changes = [change(n, table=("orders", "items")[n % 2]) for n in range(60)]
+
+    rows, _ = both(tmp_path, [batch(changes)], "kafka://127.0.0.1:9/out?protocol=oms-default")
+
+    expected = [(str(n).encode(), ("orders", "items")[n % 2]) for n in range(60)]
+    assert expected == [(row["key"], row["table"]) for row in rows]
+    templates = [t for each in convert._splicers.values() for t in each.program.templates]
+    assert {"orders", "items"} == {t.answer.records[0].table for t in templates if t}
 
 
 def test_every_sink_gets_its_own(tmp_path: Path) -> None:

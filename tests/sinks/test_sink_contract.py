@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from connector_cases import HOSTILE, World, check_unreachable
 from connector_cases import SINKS as CASES
+from packs import step_of
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.arrow.headers import TYPE
@@ -18,7 +19,7 @@ from headgate.core.errors import HeadgateError
 from headgate.sinks import SINKS
 from headgate.sinks.base import Batch, Target, Writer
 
-COLUMNS = f"key binary, value binary, partition int, topic string, headers {TYPE}, table string"
+COLUMNS = f"key binary, value binary, partition int, topic string, headers {TYPE}"
 STEPS = [[b"1", b"2"], [b"3"]]
 VALUES = [value for step in STEPS for value in step]
 
@@ -39,12 +40,12 @@ def opened(spark: SparkSession, sink: Sink) -> Writer:
 
 def steps(spark: SparkSession, sink: Sink) -> list[DataFrame]:
     topic = sink.options.get("topic")
-    frames = [
-        spark.createDataFrame([(None, v, None, topic, None, "t") for v in values], COLUMNS)
+    if sink.connector.takes_packs:
+        return [step_of(spark, [{"value": v, "topic": topic} for v in values]) for values in STEPS]
+    return [
+        spark.createDataFrame([(None, v, None, topic, None) for v in values], COLUMNS).coalesce(1)
         for values in STEPS
     ]
-    given = frames[0].columns if sink.connector.uses_tables else frames[0].columns[:-1]
-    return [frame.select(given).coalesce(1) for frame in frames]
 
 
 def batch(number: int = 0, stop_at: int | None = None) -> Batch:

@@ -11,7 +11,14 @@ from pyspark.sql import SparkSession
 
 from headgate.arrow.headers import ID_HEADER, to_text
 from headgate.spark import row_packing
-from headgate.spark.row_packing import FLAT_SCHEMA, PACK_SCHEMA, flat_rows, unpacked
+from headgate.spark.row_packing import (
+    FLAT_SCHEMA,
+    PACK_SCHEMA,
+    flat_rows,
+    packs_of,
+    unpack,
+    unpacked,
+)
 
 Flat = dict[str, Any]
 
@@ -46,16 +53,14 @@ def taken_apart(
 ) -> list[Any]:
     table = pa.Table.from_batches(batches, PACK_SCHEMA)
     frame = spark.createDataFrame(table).coalesce(1)
-    found = unpacked(frame, with_headers, with_tables=True).collect()
-    return [row.asDict(recursive=True) for row in found]
+    return [row.asDict(recursive=True) for row in unpacked(frame, with_headers).collect()]
 
 
 def expected(flat: Flat) -> Flat:
     named = {"key": ID_HEADER, "value": flat["id"].encode()}
     trace = [{"key": "trace", "value": b"\1"}, {"key": "none", "value": None}]
     headers = [*(trace if flat["headers"] else ()), named]
-    kept = ("key", "value", "partition", "topic", "table")
-    return {**{n: flat[n] for n in kept}, "headers": headers}
+    return {**{n: flat[n] for n in ("key", "value", "partition", "topic")}, "headers": headers}
 
 
 @pytest.mark.parametrize("size", [1, 1_000, row_packing.PACK_BYTES])
@@ -95,3 +100,14 @@ def test_a_pack_holds_no_more_than_it_should() -> None:
     assert 2_000_000 == sum(sizes)
     assert max(sizes) <= row_packing.PACK_BYTES + 1_000
     assert len(sizes) <= 2_000_000 // row_packing.PACK_BYTES + 1
+
+
+@pytest.mark.parametrize("size", [1, 1_000, row_packing.PACK_BYTES])
+def test_a_worker_takes_packs_apart(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(row_packing, "PACK_BYTES", size)
+    for count in (1, 40):
+        sent = [message(n, Random(n + count)) for n in range(count)]
+
+        found = [dict(zip(FLAT_SCHEMA.names, each)) for each in unpack(packs_of(batch(sent)))]
+
+        assert [{**each, "id": each["id"].encode()} for each in sent] == found

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,6 +28,7 @@ from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.ddl_schedule import lacks_ddl, merged_ddl
 from headgate.pipeline.inbox import INBOX, inbox_messages, with_inbox
 from headgate.pipeline.ordering import commit_time
+from headgate.pipeline.output import outgoing
 from headgate.pipeline.plan import BatchPlan, KnownTopics, PartitionReport, PlannedDdl
 from headgate.pipeline.row_filter.values import with_condition_values
 from headgate.pipeline.row_filter.verdicts import with_verdicts
@@ -35,10 +37,10 @@ from headgate.sinks.base import Batch, Target
 from headgate.sinks.files.writer import FileWriter, Owner
 from headgate.sources.base import Origin, source_range
 from headgate.spark.checkpoint import check_progress, query_id
-from headgate.spark.row_packing import unpacked
+from headgate.spark.row_packing import PACKS, packs_of, unpacked
 from headgate.spark.storage import Storage
 
-RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}, table string"
+RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
 JUDGED_MESSAGES = 100
 """The share of dead letters is that of at least so many messages."""
 
@@ -51,8 +53,8 @@ class TooManyInvalid(HeadgateError):
 class Parts:
     """What a sink gets of a batch, one part after the other, and the topics it goes to."""
 
-    with_tables: bool = False
-    """Whether the sink asks for the tables of messages."""
+    packed: bool = False
+    """Whether the sink takes packs."""
     frames: list[DataFrame] = field(default_factory=list)
     topics: set[str] = field(default_factory=set)
 
@@ -111,7 +113,7 @@ class Engine:
             self.states.belongs_to(query_id(self.spark_checkpoint))
             state = self.states.before(number)
             before = state.totals
-            parts = [Parts(sink.connector.uses_tables) for sink in self.job.sinks]
+            parts = [Parts(sink.connector.takes_packs) for sink in self.job.sinks]
             dead_letters: list[DataFrame] = []
             passes: list[PassResult] = []
             reports: list[PartitionReport] = []
@@ -254,7 +256,8 @@ class Engine:
                 self.add_records(parts, waiting)
                 waiting = []
                 chosen = rows.where(F.col("step") == step) if ddl else rows
-                parts.frames.append(unpacked(chosen, with_headers, parts.with_tables))
+                packs = chosen.select(*PACKS)
+                parts.frames.append(packs if parts.packed else unpacked(packs, with_headers))
             if step < len(ddl):
                 waiting += self.encoded(encoder, ddl[step])
         self.add_records(parts, waiting)
@@ -316,7 +319,7 @@ class Engine:
             for sink, each in enumerate(self.writers):
                 connector = self.job.sinks[sink].connector
                 if connector.takes_heartbeats:
-                    parts = Parts(connector.uses_tables)
+                    parts = Parts(connector.takes_packs)
                     self.add_records(parts, self.broadcast(sink, event, self.state.topics))
                     each.write(batch, parts.frames, parts.topics)
         finally:
@@ -326,9 +329,12 @@ class Engine:
         """Messages that the driver has, as a part of their own."""
         if not records:
             return
-        rows = [(r.key, r.value, r.partition, r.topic, r.headers, r.table) for r in records]
-        frame = self.spark.createDataFrame(rows, RECORD_DDL).coalesce(1)
-        parts.frames.append(frame if parts.with_tables else frame.drop("table"))
+        if parts.packed:
+            table = pa.Table.from_batches([packs_of(outgoing(records).flat())])
+            parts.frames.append(self.spark.createDataFrame(table).coalesce(1))
+        else:
+            rows = [(r.key, r.value, r.partition, r.topic, r.headers) for r in records]
+            parts.frames.append(self.spark.createDataFrame(rows, RECORD_DDL).coalesce(1))
         parts.topics.update(r.topic for r in records if r.topic is not None)
 
     def judge(

@@ -94,7 +94,7 @@ class Outgoing(NamedTuple):
     """Messages, what each is known by, and its headers as text."""
 
     records: list[Record]
-    names: list[str]
+    names: list[str | None]
     headers: list[str | None]
 
     def flat(self, part: slice = slice(None)) -> pa.RecordBatch:
@@ -110,6 +110,16 @@ class Outgoing(NamedTuple):
             headers=pa.array(self.headers[part], pa.string()),
             table=pa.array([r.table for r in records], pa.string()),
         )
+
+
+def outgoing(records: list[Record]) -> Outgoing:
+    """Messages whose ids are among their headers."""
+    found = Outgoing(records, [], [])
+    for record in records:
+        headers = dict(record.headers or ())
+        found.names.append(headers.pop(ID_HEADER, b"").decode() or None)
+        found.headers.append(to_text(headers.items()))
+    return found
 
 
 class MessageOutput:
@@ -206,5 +216,4 @@ def packed_rows(
             name = f"{change.name}.{n}" if n else change.name
             record.headers = ((ID_HEADER, name.encode()),)
     records, _ = packed(encoder, [change.event for change in changes], outcomes)
-    names = [dict(record.headers or ())[ID_HEADER].decode() for record in records]
-    return Outgoing(records, names, [None] * len(records))
+    return outgoing(records)

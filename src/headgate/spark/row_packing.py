@@ -7,6 +7,8 @@ where each begins, and Spark's own expressions take them apart when they are wri
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,8 @@ PACK_SCHEMA = pa.schema(
 """Messages of one step for one sink: `at` is where each begins and, last, where they end. What no
 message has, or none is missing, is null; so is `topic_at` where all have one topic, and `table_at`.
 Spark takes numbers over one by one, so that there are as few lists of them as can be."""
+PACKS = tuple(name for name in PACK_SCHEMA.names if name not in ("sink", "step"))
+"""The columns of packs for one sink and step."""
 
 
 def flat_rows(rows: int, **columns: pa.Array) -> pa.RecordBatch:
@@ -121,14 +125,69 @@ def cut(starts: Any) -> Any:
     return np.concatenate([[0], changes, [len(number)]]).astype(np.int32)
 
 
-def unpacked(work: DataFrame, with_headers: bool, with_tables: bool = False) -> DataFrame:
+def packs_of(flat: pa.RecordBatch) -> pa.RecordBatch:
+    """Messages as the packs that a sink takes."""
+    columns = pack_messages(0, 0, flat)
+    fields = [PACK_SCHEMA.field(name) for name in PACKS]
+    rows = len(columns["sink"])
+    arrays = [columns.get(each.name, pa.nulls(rows, each.type)) for each in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def unpack(packs: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """The messages of packs in their order, on a worker: the columns of FLAT_SCHEMA.
+
+    The id is bytes.
+
+    >>> flat = flat_rows(2, value=pa.array([b"ab", None]), topic=pa.array(["t", "t"]))
+    >>> list(unpack(packs_of(flat)))
+    [(None, b'ab', None, None, 't', None, None), (None, None, None, None, 't', None, None)]
+    """
+    for row in range(packs.num_rows):
+        columns = [
+            *(_pieces(packs, row, name) for name in _BYTES),
+            _each(packs, row, "partitions") or repeat(None),
+            _names(packs, row, "topic"),
+            _each(packs, row, "carried") or repeat(None),
+            _names(packs, row, "table"),
+        ]
+        yield from zip(*columns)
+
+
+def _each(packs: pa.RecordBatch, row: int, name: str) -> list[Any] | None:
+    """A list of a pack; None where there is none."""
+    found = packs.column(name)[row].values
+    if found is None:
+        return None
+    # Numbers one by one cost more than the messages.
+    return list((found.to_pylist if found.null_count else found.to_numpy(False).tolist)())
+
+
+def _pieces(packs: pa.RecordBatch, row: int, name: str) -> list[bytes | None]:
+    """One column of a pack's messages."""
+    text = packs.column(f"{name}_bytes")[row].as_py()
+    at = _each(packs, row, f"{name}_at") or []
+    found: list[bytes | None] = [text[a - 1 : b - 1] for a, b in pairwise(at)]
+    missing = _each(packs, row, f"{name}_missing")
+    if missing is None:
+        return found
+    return [None if gone else piece for piece, gone in zip(found, missing)]
+
+
+def _names(packs: pa.RecordBatch, row: int, name: str) -> Iterable[str | None]:
+    """The topics or tables of a pack's messages."""
+    names, at = _each(packs, row, f"{name}s"), _each(packs, row, f"{name}_at")
+    if names is None:
+        return repeat(None)
+    return repeat(names[0]) if at is None else [None if n is None else names[n] for n in at]
+
+
+def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
     """The messages of packs in their order, in the columns that a sink takes.
 
     `with_headers` says whether any has more headers than its id: to read them is dear.
-    `with_tables` says whether the sink asks for the tables.
     """
-    packed = [name for name in PACK_SCHEMA.names if name not in ("sink", "step")]
-    each = work.selectExpr(*packed, "explode(sequence(0, size(value_at) - 2)) AS n")
+    each = work.selectExpr(*PACKS, "explode(sequence(0, size(value_at) - 2)) AS n")
     headers = named = f"array(named_struct('key', '{ID_HEADER}', 'value', {piece('id')}))"
     if with_headers:
         each = each.selectExpr("*", "get(carried, n) AS headers")
@@ -137,15 +196,9 @@ def unpacked(work: DataFrame, with_headers: bool, with_tables: bool = False) -> 
         f"{piece('key')} AS key",
         f"{piece('value')} AS value",
         "get(partitions, n) AS partition",
-        f"{choice('topic')} AS topic",
+        "get(topics, IF(topic_at IS NULL, 0, get(topic_at, n))) AS topic",
         f"{headers} AS headers",
-        *([f"{choice('table')} AS table"] if with_tables else ()),
     )
-
-
-def choice(name: str) -> str:
-    """Spark's expression for one message's name among those of its pack."""
-    return f"get({name}s, IF({name}_at IS NULL, 0, get({name}_at, n)))"
 
 
 def piece(name: str) -> str:
