@@ -21,16 +21,16 @@ def read(data: bytes) -> dict[str, str]:
 
 
 def test_text_is_a_property_as_it_is() -> None:
-    headers = [("trace", "ä b".encode()), ("headgate-id", b"t-0-1")]
+    headers = [("trace", "ä b".encode())]
 
     assert {"KEYS": "7", "TAGS": "orders", "trace": "ä b", "headgate-id": "t-0-1"} == read(
-        properties(b"7", "orders", headers)
+        properties(b"7", "orders", b"t-0-1", headers)
     )
 
 
 @pytest.mark.parametrize("key", [b"", b"\xff\0", b"a\1b", b"a\2b"])
 def test_a_key_that_is_no_text_is_kept_in_base64(key: bytes) -> None:
-    found = read(properties(key, None, []))
+    found = read(properties(key, None))
 
     assert ["headgate-key"] == list(found)
     assert key == b64decode(found["headgate-key"].removeprefix("base64:"))
@@ -52,10 +52,11 @@ def test_a_key_that_is_no_text_is_kept_in_base64(key: bytes) -> None:
         ("a", None),
         ("headgate-key", b"x"),
         ("headgate-headers", b"x"),
+        ("headgate-id", b"x"),
     ],
 )
 def test_a_header_that_cannot_be_a_property_is_kept_in_json(name: str, value: bytes | None) -> None:
-    found = read(properties(b"7", "orders", [("good", b"1"), (name, value)]))
+    found = read(properties(b"7", "orders", None, [("good", b"1"), (name, value)]))
 
     kept = json.loads(found.pop("headgate-headers"))
     assert [(name, value)] == [
@@ -65,18 +66,18 @@ def test_a_header_that_cannot_be_a_property_is_kept_in_json(name: str, value: by
 
 
 def test_a_header_that_comes_twice_is_kept_twice() -> None:
-    found = read(properties(None, None, [("a", b"1"), ("a", b"2")]))
+    found = read(properties(None, None, None, [("a", b"1"), ("a", b"2")]))
 
     assert "1" == found["a"]
     assert [{"key": "a", "value": "Mg=="}] == json.loads(found["headgate-headers"])
 
 
 def test_the_tag_of_a_message_from_rocketmq_is_not_kept_twice() -> None:
-    assert {"TAGS": "orders"} == read(properties(None, "orders", [("TAGS", b"orders")]))
+    assert {"TAGS": "orders"} == read(properties(None, "orders", None, [("TAGS", b"orders")]))
 
 
 def test_a_table_that_cannot_be_a_tag_is_none() -> None:
-    assert {} == read(properties(None, "a\1b", []))
+    assert {} == read(properties(None, "a\1b"))
 
 
 def test_no_name_of_rocketmqs_own_is_taken_for_a_header() -> None:
@@ -89,7 +90,7 @@ def test_no_name_of_rocketmqs_own_is_taken_for_a_header() -> None:
 
     assert len(reserved) > 30
     for name in reserved:
-        assert set(read(properties(None, None, [(name, b"1")]))) == {"headgate-headers"}, name
+        assert set(read(properties(None, None, None, [(name, b"1")]))) == {"headgate-headers"}, name
 
 
 def test_a_message_is_laid_out_as_javas_client_does_it() -> None:
@@ -102,9 +103,7 @@ def test_a_message_is_laid_out_as_javas_client_does_it() -> None:
     own.setWaitStoreMsgOK(True)
     encoded = bytes(jpype.JClass(f"{package}.MessageDecoder").encodeMessage(own))
     decoder = jpype.JClass(f"{package}.MessageDecoder")
-    buffer = jpype.JClass("java.nio.ByteBuffer").wrap(
-        message(b"body", properties(b"7", "orders", []))
-    )
+    buffer = jpype.JClass("java.nio.ByteBuffer").wrap(message(b"body", properties(b"7", "orders")))
     decoded = decoder.decodeMessage(buffer)
 
     assert encoded[:24] == message(b"body", encoded[26:])[:24]

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from job_runs import Bench
 from kafka_broker import free_ports
+from packs import step_of
 from pyspark.sql import SparkSession
 from rocketmq_server import ADMIN, Received, Server
 
-from headgate.arrow.headers import TYPE
+from headgate.arrow.headers import to_text
 from headgate.config.uris import parse_sink
 from headgate.core.batches import SourceRange
 from headgate.core.errors import HeadgateError, UsageError
@@ -33,7 +34,6 @@ FORMATS = [
     "debezium-smt:oms",
 ]
 """What OMS writes to RocketMQ."""
-COLUMNS = f"key binary, value binary, partition int, topic string, headers {TYPE}, table string"
 
 
 def change(table: str, id: int, step: int, op: str = "INSERT") -> bytes:
@@ -199,16 +199,19 @@ def batch() -> Batch:
     return Batch(0, SourceRange({"t": {"0": (0, 1)}}), lambda: None)
 
 
-def write(spark: SparkSession, uri: str, rows: list[tuple[Any, ...]]) -> None:
+def write(spark: SparkSession, uri: str, message: dict[str, Any]) -> None:
     sink = parse_sink(f"{uri}protocol=canal-json")
     writer = sink.connector.open(spark, Target("job", sink.name, sink.options, {}))
-    topics = [str(sink.options["topic"])]
-    writer.write(batch(), [spark.createDataFrame(rows, COLUMNS).coalesce(1)], topics)
+    topic = str(sink.options["topic"])
+    writer.write(batch(), [step_of(spark, [{"topic": topic, **message}])], [topic])
+
+
+MESSAGE = {"key": b"7", "value": b"{}", "partition": 0, "table": "orders"}
 
 
 def test_headers_become_properties(spark: SparkSession, rocketmq: Server) -> None:
-    headers = [("trace", b"1"), ("headgate-id", b"a"), ("DELAY", b"3"), ("bytes", b"\xff")]
-    write(spark, rocketmq.uri("headers"), [(b"7", b"{}", 0, "headers", headers, "orders")])
+    headers = to_text([("trace", b"1"), ("DELAY", b"3"), ("bytes", b"\xff")])
+    write(spark, rocketmq.uri("headers"), {**MESSAGE, "id": "a", "headers": headers})
 
     (message,) = rocketmq.consume("headers")
     kept = json.loads(message.properties.pop("headgate-headers"))
@@ -223,7 +226,7 @@ def test_no_secret_is_in_spark_s_plans(spark: SparkSession, rocketmq_acl: Server
         f"rocketmq://{':'.join(ADMIN)}@{rocketmq_acl.name_server}/{topic}?protocol=canal-json"
     )
     writer: Any = sink.connector.open(spark, Target("job", sink.name, sink.options, {}))
-    frame = spark.createDataFrame([(b"7", b"{}", 0, topic, None, "t")], COLUMNS)
+    frame = step_of(spark, [{**MESSAGE, "topic": topic}])
     seen: list[str] = []
     original = type(frame).mapInArrow
 
@@ -249,14 +252,19 @@ def test_a_broker_killed_in_the_middle_loses_nothing(spark: SparkSession, own: S
     topic = own.create_topic("killed", 3)
     sink = parse_sink(f"{own.uri(topic)}protocol=canal-json&partition-num=3&timeout=1s")
     writer = sink.connector.open(spark, Target("job", sink.name, sink.options, {}))
-    frame = spark.range(0, rows, 1, 1).selectExpr(
-        f"CAST(CAST(id % {keys} AS STRING) AS BINARY) AS key",
-        "CAST(rpad(id, 500, ' ') AS BINARY) AS value",
-        "CAST(id % 3 AS INT) AS partition",
-        f"'{topic}' AS topic",
-        "array(named_struct('key', 'headgate-id', 'value', CAST(CAST(id AS STRING) AS BINARY))) "
-        "AS headers",
-        "'orders' AS table",
+    frame = step_of(
+        spark,
+        (
+            {
+                "key": str(n % keys).encode(),
+                "value": b"x" * 500,
+                "id": str(n),
+                "partition": n % 3,
+                "topic": topic,
+                "table": "orders",
+            }
+            for n in range(rows)
+        ),
     )
     before: list[int] = []
 
@@ -328,7 +336,7 @@ def test_credentials_are_needed_and_permissions_are_checked(
 
     allowed = f"rocketmq://reader:reader-secret@{server}/guarded?partition-num=2&"
     assert {"topics": {"guarded": 2}} == check(allowed, tmp_path, spark)
-    write(spark, allowed, [(b"7", b"{}", 0, "guarded", None, "orders")])
+    write(spark, allowed, MESSAGE)
     assert [b"{}"] == [m.body for m in rocketmq_acl.consume("guarded")]
 
     for uri in (
@@ -352,14 +360,14 @@ def test_a_batch_that_may_not_be_written_fails_at_once(
 
     started = time.monotonic()
     with pytest.raises(HeadgateError, match="access-key") as caught:
-        write(spark, uri, [(b"7", b"{}", 0, "not-for-me", None, "orders")])
+        write(spark, uri, MESSAGE)
     assert "nobody-secret" not in str(caught.value)
     assert time.monotonic() - started < 30
 
 
 def test_tls_with_the_servers_authority(spark: SparkSession, rocketmq: Server) -> None:
     uri = f"{rocketmq.uri('by-tls')}ca={rocketmq.ca}&partition-num=1&"
-    write(spark, uri, [(b"7", b"{}", 0, "by-tls", None, "orders")])
+    write(spark, uri, MESSAGE)
 
     assert [b"{}"] == [m.body for m in rocketmq.consume("by-tls")]
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 import struct
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 
-from headgate.arrow.headers import to_text
+from headgate.arrow.headers import ID_HEADER, to_text
 
 TAGS, HEADERS_PROPERTY = "TAGS", "headgate-headers"
 _SEPARATORS = re.compile(b"[\1\2]")
@@ -29,7 +29,7 @@ _HEAD = struct.Struct(">iiiii")
 _TAIL = struct.Struct(">h")
 OVERHEAD = _HEAD.size + _TAIL.size
 
-Headers = Iterable[tuple[str, "bytes | None"]]
+Headers = Sequence[tuple[str, "bytes | None"]]
 
 
 def message(body: bytes, properties: bytes) -> bytes:
@@ -49,10 +49,12 @@ def message(body: bytes, properties: bytes) -> bytes:
     )
 
 
-def properties(key: bytes | None, tag: str | None, headers: Headers) -> bytes:
-    """The properties of a message.
+def properties(
+    key: bytes | None, tag: str | None, id_: bytes | None = None, headers: Headers = ()
+) -> bytes:
+    """The properties of a message; its id is a header, too.
 
-    >>> properties(b"7", "orders", [("headgate-id", b"t-0-1")])
+    >>> properties(b"7", "orders", b"t-0-1")
     b'KEYS\\x017\\x02TAGS\\x01orders\\x02headgate-id\\x01t-0-1\\x02'
     """
     found: list[bytes] = []
@@ -63,7 +65,11 @@ def properties(key: bytes | None, tag: str | None, headers: Headers) -> bytes:
             found.append(b"headgate-key\1base64:%b\2" % b64encode(key))
     if tag is not None:
         found.append(tag_property(tag))
-    names: set[str] = set()
+    if id_ is not None and is_text(id_):
+        found.append(b"headgate-id\1%b\2" % id_)
+    if not headers:
+        return b"".join(found)
+    names: set[str] = {ID_HEADER}
     others: list[tuple[str, bytes | None]] = []
     for name, value in headers:
         if value is None or name in names or not is_free(name) or not is_text(value):

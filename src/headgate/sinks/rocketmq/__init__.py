@@ -67,7 +67,7 @@ class RocketMQSink(MessageSink):
     authority = "hosts"
     default_port = DEFAULT_PORT
     uses_topics = True
-    uses_tables = True
+    takes_packs = True
     uses_row_keys = True
     takes_tombstones = False
     Options = RocketMQSinkOptions

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from zlib import crc32
 
 import pyarrow as pa
 
+from headgate.arrow.headers import from_text
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import Client, Queue, client
 from headgate.rocketmq.errors import ClientError
-from headgate.rocketmq.layout import Headers, message, properties
+from headgate.rocketmq.layout import message, properties
 from headgate.sinks.rocketmq import FRAME, RocketMQSink
+from headgate.spark.row_packing import unpack
 
 BATCH_BYTES = 512 << 10
 """Messages of a queue are sent when there are so many bytes of them."""
@@ -43,13 +44,13 @@ class Sender:
         self.jars, self.queues = jars, dict(queues)
 
     def send(self, batches: Iterable[pa.RecordBatch]) -> int:
-        """Send all rows and see each acknowledged; their number."""
+        """Send all messages and see each acknowledged; their number."""
         servers = client(self.connection, jvm.local_jars(self.jars))
         pending: dict[tuple[str, Queue], Pending] = {}
-        rows = waiting = 0
+        sent = waiting = 0
         for batch in batches:
-            rows += batch.num_rows
             for topic, queue, data in self.messages(batch):
+                sent += 1
                 place = topic, queue
                 own = pending.get(place)
                 if own is None:
@@ -65,7 +66,7 @@ class Sender:
                     self.send_all(servers, pending)
                     waiting = 0
         self.send_all(servers, pending)
-        return rows
+        return sent
 
     def send_all(self, servers: Client, pending: dict[tuple[str, Queue], Pending]) -> None:
         """Send what is pending, queue by queue."""
@@ -92,51 +93,19 @@ class Sender:
             time.sleep(pause)
             servers.forget(place[1])
 
-    def messages(self, batch: pa.RecordBatch) -> Iterator[tuple[str, Queue, bytes]]:
-        """Where each row goes, and its message."""
-        names = batch.schema.names
-        tables = batch.column("table").to_pylist() if "table" in names else repeat(None)
-        for key, value, partition, topic, table, headers in zip(
-            batch.column("key").to_pylist(),
-            batch.column("value").to_pylist(),
-            batch.column("partition").to_pylist(),
-            batch.column("topic").to_pylist(),
-            tables,
-            header_lists(batch.column("headers")),
-        ):
+    def messages(self, packs: pa.RecordBatch) -> Iterator[tuple[str, Queue, bytes]]:
+        """Where each message goes, and its bytes."""
+        for key, value, id_, partition, topic, carried, table in unpack(packs):
+            place = place_of(key, table) if partition is None else partition
             queues = self.queues[topic]
-            queue = queues[place_of(partition, key, table) % len(queues)]
-            yield topic, queue, message(value, properties(key, table, headers))
+            named = properties(key, table, id_, () if carried is None else from_text(carried))
+            yield topic, queues[place % len(queues)], message(value, named)
 
 
-def place_of(partition: int | None, key: bytes | None, table: str | None) -> int:
-    """The partition of a message; where the format chose none, by its key, or else its table.
+def place_of(key: bytes | None, table: str | None) -> int:
+    """A number for a message whose format chose no partition: by its key, or else its table.
 
-    >>> place_of(4, b"7", "t"), place_of(None, b"7", "t") == place_of(None, b"7", "u")
-    (4, True)
+    >>> place_of(b"7", "t") == place_of(b"7", "u"), place_of(None, "t") == place_of(None, "u")
+    (True, False)
     """
-    if partition is not None:
-        return partition
     return crc32((table or "").encode() if key is None else key)
-
-
-def header_lists(column: pa.Array) -> Iterable[Headers]:
-    """The headers of each row.
-
-    >>> rows = [[("a", b"1"), ("b", None)], None, [("a", b"2")]]
-    >>> pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    >>> [list(found) for found in header_lists(pa.array(rows, pairs))]
-    [[('a', b'1'), ('b', None)], [], [('a', b'2')]]
-    """
-    if column.null_count == len(column):
-        return [()] * len(column)
-    values = column.flatten()
-    pairs = list(zip(values.field(0).to_pylist(), values.field(1).to_pylist()))
-    lengths = column.value_lengths().fill_null(0).to_pylist()
-    if len(pairs) == len(lengths) and 0 not in lengths:  # one each, the id
-        return [(pair,) for pair in pairs]
-    found, at = [], 0
-    for length in lengths:
-        found.append(pairs[at : at + length])
-        at += length
-    return found
