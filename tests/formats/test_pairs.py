@@ -121,6 +121,16 @@ def pool(name: str) -> list[str]:
 
 POOLS = {name: pool(name) for name in COLUMNS}
 
+every_pair = pytest.mark.parametrize(
+    ("there", "back"),
+    [
+        pytest.param(there, back, marks=[pytest.mark.slow] if (i + j) % 3 else [])
+        for i, there in enumerate(SPECS)
+        for j, back in enumerate(SPECS)
+    ],
+)
+"""A third of the pairs, each dialect among them on both sides, is in the fast lane."""
+
 
 def row_of(seed: int) -> Image:
     """A row of values from the pools; one number per row keeps hypothesis quick over many pairs."""
@@ -255,8 +265,7 @@ def value(name: str, text: str | None, lost: Set[str]) -> str | None:
     return text
 
 
-@pytest.mark.parametrize("back", SPECS)
-@pytest.mark.parametrize("there", SPECS)
+@every_pair
 def test_there_and_back(there: str, back: str) -> None:
     lost = listed(there, back)
     places = shared_places(there, back)
@@ -303,8 +312,7 @@ GIVEN_BACK |= {"decimal-scale", "types-guessed", "key-unknown", "ddl-op"}
 """Losses that a reader with the schema does not see: it knows, and puts them right."""
 
 
-@pytest.mark.parametrize("back", SPECS)
-@pytest.mark.parametrize("there", SPECS)
+@every_pair
 def test_each_loss_is_one(there: str, back: str) -> None:
     """What is reported of an event does not come out of its messages again."""
     name, dialect = there.split(":")
@@ -325,8 +333,7 @@ def test_each_loss_is_one(there: str, back: str) -> None:
     assert met <= listed(there, back) | {w for c in met for w in IMPLIED.get(c, ())}
 
 
-@pytest.mark.parametrize("back", SPECS)
-@pytest.mark.parametrize("there", SPECS)
+@every_pair
 def test_what_is_no_row_comes_back(there: str, back: str) -> None:
     name, dialect = there.split(":")
     events = [e for e in through(there, [*specimens(name, dialect)]) if kind_of(e) != "row"]

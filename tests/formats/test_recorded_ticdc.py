@@ -188,6 +188,7 @@ def test_one_protocol_written_as_the_other_is_ticdcs_own(source: str, target: st
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["table", "index-value", "columns", "ts"])
 @pytest.mark.parametrize("name", ["classic.open-single", "new.open-single", "new.canal-ext"])
 def test_partitions_are_ticdcs(name: str, rule: str) -> None:
