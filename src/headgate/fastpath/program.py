@@ -185,7 +185,7 @@ class Program:
         """
         rows = len(offsets) - 1
         data = data.view()
-        data.flags.writeable = False  # a loop over writeable bytes would be compiled beside this
+        data.setflags(write=False)  # a loop over writeable bytes would be compiled beside this
         if keyed is None:
             keyed = np.zeros(rows, np.bool_)
         found = np.full(rows, kernel.SLOW, np.int32)
