@@ -1,28 +1,23 @@
-"""Jobs that write to DataHub: every format, faults, a kill, what `headgate check` says."""
+"""Jobs that write to DataHub: every format, faults, what `headgate check` says."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from datahub_server import ACCESS_ID, ACCESS_KEY, PROJECT, READ_ONLY, DataHubServer, Fault, Record
+from datahub_changes import CHANGES, ROWS, amounts, changes, expected, put_files, sink_uri
+from datahub_server import ACCESS_ID, ACCESS_KEY, PROJECT, READ_ONLY, DataHubServer, Fault
 from job_runs import Bench
 from messages import canal
 from pyspark.sql import SparkSession
 from ticdc_messages import ddl, ticdc
-from torture.jobs import family, send, wait_for
 
 from headgate.arrow.headers import ID_HEADER
 from headgate.cli.main import cli
@@ -47,7 +42,6 @@ OMS = [
 """What OMS writes to DataHub: its nine methods without Maxwell."""
 FEATURED = ["debezium", "canal-json:ticdc", "open-protocol"]
 """Formats with keys, with rules for partitions, and whose rows are joined into messages."""
-ROWS, CHANGES = 20, 200
 
 
 @pytest.fixture
@@ -60,40 +54,6 @@ def server(datahub: DataHubServer) -> DataHubServer:
 @pytest.fixture
 def bench(tmp_path: Path, spark: SparkSession) -> Bench:
     return Bench(tmp_path, spark)
-
-
-def changes(count: int = CHANGES) -> list[bytes]:
-    """Changes of some rows in the order of their commits."""
-    chance = random.Random(4)
-    return [
-        ticdc(n if n < ROWS else chance.randrange(ROWS), n + 1, "INSERT" if n < ROWS else "UPDATE")
-        for n in range(count)
-    ]
-
-
-def amounts(records: list[Record]) -> dict[str, list[float]]:
-    """The commits of each row, as its amounts tell them, without copies behind the first."""
-    seen: dict[str, Record] = {}
-    for record in records:
-        seen.setdefault(record.attributes[ID_HEADER], record)
-    found: dict[str, list[float]] = {}
-    for record in seen.values():
-        row = json.loads(record.value)["payload"]["after"]
-        found.setdefault(str(row["id"]), []).append(float(row["amount"]))
-    return found
-
-
-def expected(messages: list[bytes]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for message in messages:
-        (row,) = json.loads(message)["data"]
-        found.setdefault(row["id"], []).append(float(row["amount"]))
-    return found
-
-
-def sink_uri(server: DataHubServer, topic: str, protocol: str = "debezium") -> str:
-    more = "&decimal-handling-mode=string" if protocol == "debezium" else ""
-    return f"{server.uri(topic)}protocol={protocol}{more}"
 
 
 def test_the_list_of_formats_is_the_vendors() -> None:
@@ -176,15 +136,6 @@ def test_ddl_that_a_format_broadcasts_reaches_every_active_shard(
     got = {n: [b"ALTER" in r.value for r in each].count(True)
            for n, each in server.by_shard("broadcast").items()}  # fmt: skip
     assert {"0": 0, "1": 1, "2": 1, "3": 1} == got
-
-
-def put_files(folder: Path, messages: list[bytes], files: int) -> None:
-    """Messages as files, each a second younger than the one before: a batch takes the oldest."""
-    share = len(messages) // files
-    for n in range(files):
-        file = folder / f"{n:02d}.jsonl"
-        file.write_bytes(b"".join(m + b"\n" for m in messages[n * share : (n + 1) * share]))
-        os.utime(file, (1_700_000_000 + n, 1_700_000_000 + n))
 
 
 def faults(seed: int) -> Iterator[Fault | None]:
@@ -359,49 +310,3 @@ def test_check_says_in_one_line_what_is_missing(
     assert "127.0.0.1:9 cannot be reached: Connection refused" in check(
         tmp_path, f"{no_such}protocol=debezium"
     )
-
-
-@pytest.mark.spark
-def test_a_killed_job_goes_on_where_it_was_and_shows_no_secret(
-    server: DataHubServer, tmp_path: Path
-) -> None:
-    server.create_topic("killed", shards=3)
-    messages = changes(1_200)
-    (tmp_path / "in").mkdir()
-    put_files(tmp_path / "in", messages, 12)
-    uri = sink_uri(server, "killed").replace(quote(ACCESS_KEY, safe=""), "${DATAHUB_KEY}")
-    job = tmp_path / "job.yaml"
-    job.write_text(
-        json.dumps(
-            {
-                "source": {"uri": f"file://{tmp_path}/in"},
-                "sink": {"uri": uri},
-                "pipeline": {"checkpoint": f"{tmp_path}/state", "max_messages": 10_000},
-            }
-        )
-    )
-    log = tmp_path / "log"
-
-    def start() -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "headgate", "run", str(job), "--once"]
-        with log.open("ab") as said:
-            return subprocess.Popen(
-                [*command, "--master", "local[2]"], stdout=said, stderr=said,
-                start_new_session=True, env={**os.environ, "DATAHUB_KEY": ACCESS_KEY},
-            )  # fmt: skip
-
-    for goal in (150, 450):
-        running = start()
-        wait_for(lambda most=goal: len(server.values("killed")) > most)  # type: ignore[misc]
-        processes = family(running.pid)
-        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes]
-        send(processes, signal.SIGKILL)
-        assert -signal.SIGKILL == running.wait(60), log.read_text()
-        assert expected(messages) != amounts(server.records("killed"))
-        assert not any(ACCESS_KEY.encode() in line for line in lines)
-
-    assert 0 == start().wait(300), log.read_text()
-
-    assert expected(messages) == amounts(server.records("killed"))
-    for file in (log, *(p for p in (tmp_path / "state").rglob("*") if p.is_file())):
-        assert ACCESS_KEY.encode() not in file.read_bytes(), file

@@ -69,7 +69,7 @@ class DataHubSinkOptions(ConnectionOptions):
         read=lambda text: whole_number(text, 1, MAX_LIFECYCLE),
     )
     allow_any_format: bool = option(
-        False, "write formats that OMS does not write to DataHub", read=truth
+        False, "whether formats are written that their producers write to Kafka only", read=truth
     )
 
 
