@@ -49,14 +49,15 @@ def events_in(dialect: str, path: Path) -> list[Event]:
     ]
 
 
-def changes(events: list[Event]) -> list[Any]:
-    """What the events say of the tables; tombstones only follow deletes."""
-    kinds = ("row", "ddl")
-    return [
-        (e.kind, e.op, e.database, e.table, e.key, e.before, e.after, e.types, e.ddl)
-        for e in events
-        if e.kind in kinds
-    ]
+def changes(events: list[Event]) -> dict[Any, list[Any]]:
+    """What happened to each row and to the schema, in order; between topics there is none."""
+    found: dict[Any, list[Any]] = {}
+    for e in events:
+        if e.kind in ("row", "ddl"):
+            row = (e.database, e.table, (e.after or e.before or {}).get("id"))
+            said = (e.kind, e.op, e.key, e.before, e.after, e.types, e.ddl)
+            found.setdefault(row, []).append(said)
+    return found
 
 
 @pytest.mark.parametrize("dialect", SENT_BY_OMS)
