@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from base64 import b64decode
 
 import pytest
@@ -111,6 +113,24 @@ def test_a_message_is_laid_out_as_javas_client_does_it() -> None:
     assert (b"body", "orders", "7") == (
         bytes(decoded.getBody()), str(decoded.getTags()), str(decoded.getKeys())
     )  # fmt: skip
+
+
+USE = """
+from headgate.rocketmq.client import client
+from headgate.rocketmq.client_options import Connection
+from headgate.rocketmq.errors import ClientError
+try:
+    client(Connection(("127.0.0.1:9",))).topics()
+except ClientError:
+    print("asked")
+"""
+
+
+def test_a_process_that_used_the_client_ends_by_itself() -> None:
+    pytest.importorskip("jpype")
+    done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, timeout=60)
+
+    assert (0, "asked\n", "") == (done.returncode, done.stdout, done.stderr)
 
 
 def sink_of(uri: str) -> RocketMQSink:

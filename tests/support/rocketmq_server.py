@@ -25,6 +25,7 @@ NAME_SERVER = "org.apache.rocketmq.namesrv.NamesrvStartup"
 BROKER = "org.apache.rocketmq.broker.BrokerStartup"
 BROKER_NAME = "broker-a"
 READY = 60
+TRIES = 2
 ADMIN = ("admin", "admin-secret-1")
 """The user that servers with ACL begin with; it may do everything."""
 OPTIONS = (
@@ -311,6 +312,15 @@ class Server:
 
     def consume(self, topic: str) -> list[Received]:
         """All that a topic holds now, queue by queue in its order."""
+        jpype = jvm.start()
+        for _ in range(TRIES):
+            try:
+                return self.consume_once(topic)
+            except jpype.JException:  # on a busy machine a connection may not come about at once
+                time.sleep(1)
+        return self.consume_once(topic)
+
+    def consume_once(self, topic: str) -> list[Received]:
         java = jvm.start().JClass
         api = self.client
         queues = {

@@ -7,6 +7,7 @@ the message. Here a batch is sent as the bytes of its messages, and what is pull
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -93,6 +94,8 @@ class Client:
         """The addresses of brokers by their names, as last heard."""
         with self.asking():
             self.api = self.opened(connection)
+        # Before the JVM ends, which waits for the client's threads.
+        atexit.register(self.close)
 
     def opened(self, connection: Connection) -> Any:
         """RocketMQ's client, started."""
@@ -129,6 +132,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections."""
+        atexit.unregister(self.close)
         self.api.shutdown()
 
     # Topics and their queues

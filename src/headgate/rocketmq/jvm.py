@@ -93,7 +93,6 @@ def start(paths: Sequence[str] | None = None) -> Any:
     """Start this process's JVM if there is none, with these jars; returns the module jpype."""
     try:
         import jpype
-        import jpype.config
     except ImportError:
         raise UsageError(
             "RocketMQ needs JPype1, which is not installed; pip install 'headgate[rocketmq]' here "
@@ -101,7 +100,6 @@ def start(paths: Sequence[str] | None = None) -> Any:
         ) from None
     with _starting:
         if not jpype.isJVMStarted():
-            jpype.config.onexit = False  # the client's threads would keep the process waiting
             classpath = client_jars() if paths is None else list(paths)
             jpype.startJVM(library(jpype), *OPTIONS, classpath=classpath, convertStrings=False)
             silence(jpype)
