@@ -24,6 +24,8 @@ class RocketMQTopics(Topics):
 
     def __init__(self, sink: RocketMQSink, name: str, options: Mapping[str, Any]) -> None:
         self.sink, self.name, self.options = sink, name, options
+        self.tries = 1
+        """How often servers that do not answer are asked; a job that starts says so at once."""
         self.known: dict[str, int] = {}
         self.refused: dict[str, str] = {}
         self.queues: dict[str, list[Queue]] = {}
@@ -39,13 +41,13 @@ class RocketMQTopics(Topics):
 
     def look_at(self, name: str, servers: Client) -> None:
         """Find the queues of a topic."""
-        found = retried(lambda: servers.writable(name))
+        found = retried(lambda: servers.writable(name), self.tries)
         if not found:
             if not self.sink.create_topics:
                 raise missing(self.name, name)
             count = int(self.options.get("partition_num") or DEFAULT_QUEUES)
-            retried(lambda: servers.create_topic(name, count))
-            found = retried(lambda: servers.writable(name))[:count]
+            retried(lambda: servers.create_topic(name, count), self.tries)
+            found = retried(lambda: servers.writable(name), self.tries)[:count]
         self.queues[name] = found[: self.spread(name, len(found))]
         self.known[name] = len(self.queues[name])
 

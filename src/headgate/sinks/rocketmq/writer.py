@@ -10,6 +10,7 @@ import pyarrow as pa
 from headgate.core.errors import HeadgateError
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import client
+from headgate.rocketmq.errors import TRIES
 from headgate.sinks.base import Batch, Target, Writer
 from headgate.sinks.rocketmq import RocketMQSink
 from headgate.sinks.rocketmq.sender import Sender
@@ -39,6 +40,7 @@ class RocketMQWriter(Writer):
             self.topics.check([str(topic)])  # a name that cannot be is refused at the start
         else:
             client(sink.connection).topics()  # so is an address where nobody answers
+        self.topics.tries = TRIES
 
     def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write steps one after the other; one is acknowledged before the next begins."""
