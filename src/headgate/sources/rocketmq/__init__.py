@@ -59,7 +59,15 @@ class RocketMQSource(Source):
     authority = "hosts"
     default_port = DEFAULT_PORT
     Options = RocketMQSourceOptions
-    tolerated = frozenset({"partition-num", "auto-create-topic", "enable-tidb-extension"})
+    tolerated = frozenset(
+        {
+            "partition-num",
+            "auto-create-topic",
+            "enable-tidb-extension",
+            "allow-any-format",
+            "retry",
+        }
+    )
 
     topics: tuple[str, ...] = field(repr=False)
     """One with `*` or `?` is a pattern."""
