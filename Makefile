@@ -26,7 +26,7 @@ test: $(STAMP)  ## Run all tests
 test-fast: $(STAMP)  ## Run the tests that need neither Spark nor a broker, with fewer random examples
 	HEADGATE_EXAMPLES=0.2 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not slow" $(PYTEST_ARGS)
 
-interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter what is written; jobs in S3 and on a Spark cluster
+interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter what is written; jobs with RocketMQ, DataHub, S3, a Spark cluster
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)
 
 torture: $(STAMP)  ## Kill a job twenty times, and give it the other faults (HEADGATE_KILLS, HEADGATE_SEED)

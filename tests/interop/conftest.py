@@ -1,4 +1,4 @@
-"""`make interop`: other programs, jobs in S3 and on a cluster. Not part of `make test`."""
+"""`make interop`: other programs and queues, jobs in S3, on a cluster. Not part of `make test`."""
 
 from __future__ import annotations
 

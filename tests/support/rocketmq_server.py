@@ -24,7 +24,8 @@ SERVER = [f"org.apache.rocketmq:rocketmq-{part}:{jvm.VERSION}" for part in ("nam
 NAME_SERVER = "org.apache.rocketmq.namesrv.NamesrvStartup"
 BROKER = "org.apache.rocketmq.broker.BrokerStartup"
 BROKER_NAME = "broker-a"
-READY = 60
+READY, READ = 60, 20
+"""Seconds that the servers may take to answer, and a consumer to read a topic to its end."""
 TRIES = 2
 ADMIN = ("admin", "admin-secret-1")
 """The user that servers with ACL begin with; it may do everything."""
@@ -316,7 +317,7 @@ class Server:
         for _ in range(TRIES):
             try:
                 return self.consume_once(topic)
-            except jpype.JException:  # on a busy machine a connection may not come about at once
+            except (jpype.JException, TimeoutError):  # as happens on a busy machine
                 time.sleep(1)
         return self.consume_once(topic)
 
@@ -348,7 +349,7 @@ class Server:
             consumer.assign(java("java.util.ArrayList")(names))
             for name in names:
                 consumer.seek(name, queues[int(name.getQueueId())][0])
-            until = time.monotonic() + READY
+            until = time.monotonic() + READ
             while open_ones:
                 if time.monotonic() > until:
                     raise TimeoutError(f"{topic}: queues {open_ones} not read to their end")
