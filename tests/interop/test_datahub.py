@@ -261,7 +261,7 @@ def test_the_plan_of_what_workers_run_shows_no_secret(
     connector = sink.connector
     assert isinstance(connector, DataHubSink)
     topics = DataHubTopics(connector, Target("job", sink.name, sink.options, {}))
-    topics.check(["plans"])
+    topics.ensure(["plans"])
     run = task(connector.connection, PROJECT, topics.shards, 1)
 
     frame: Any = spark.range(1).mapInArrow(run, RESULT_DDL)

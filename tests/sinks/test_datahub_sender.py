@@ -284,7 +284,7 @@ def refusal(uri: str, topic: str = "some") -> str:
 def test_a_missing_topic_is_created_as_the_sink_says(server: DataHubServer) -> None:
     topics = topics_of(f"{server.uri('made')}partition-num=4&lifecycle=7&")
 
-    topics.check(["made"])
+    topics.ensure(["made"])
 
     assert {"made": 4} == topics.known
     made = server.topics["made"]

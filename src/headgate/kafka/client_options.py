@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from headgate.core.connectors import Address
 from headgate.core.errors import UsageError, unknown_name
 from headgate.core.options import build, option
-from headgate.core.scalars import Environment, duration, truth
+from headgate.core.scalars import duration, truth
+from headgate.core.tls import TlsOptions, tls_texts
 
 PREFIX = "kafka."
 """What settings of Kafka's client start with, in URIs and for Spark."""
@@ -25,7 +24,6 @@ _NO_EQUAL = (
 )
 UNSUPPORTED = {"sasl-gssapi": _NO_EQUAL, "sasl-oauth": _NO_EQUAL}
 """TiCDC's parameters that are not taken, by what they start with."""
-MAX_PEM_BYTES = 1024 * 1024
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 _MODULE = "org.apache.kafka.common.security"
 MECHANISMS = {
@@ -36,7 +34,7 @@ MECHANISMS = {
 
 
 @dataclass(frozen=True)
-class KafkaOptions:
+class KafkaOptions(TlsOptions):
     """Parameters of any Kafka URI, named as TiCDC names them."""
 
     kafka_client_id: str | None = option(None, "`client.id`", private=True)
@@ -51,19 +49,6 @@ class KafkaOptions:
         read=str,
         private=True,
     )
-    enable_tls: bool | None = option(
-        None,
-        "whether to use TLS; if it is not set: where there is a ca, cert or key",
-        read=truth,
-        private=True,
-    )
-    ca: str | None = option(
-        None,
-        "PEM file of the certificate authority, read at start: workers need not have it",
-        private=True,
-    )
-    cert: str | None = option(None, "PEM file of the client's certificate", private=True)
-    key: str | None = option(None, "PEM file of the client's key, in PKCS#8", private=True)
     insecure_skip_verify: bool = option(
         False,
         "do not check the host's name; the certificate is still checked, so give its ca",
@@ -208,7 +193,7 @@ def _millis(name: str, seconds: float) -> int:
 
 
 def _security(options: KafkaOptions, address: Address) -> dict[str, str]:
-    tls = _tls(options, address.base, address.env)
+    tls = _tls(options, address)
     sasl = _sasl(options, address.login)
     if not sasl and tls is None:
         return {}
@@ -253,51 +238,25 @@ def _jaas(name: str, text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _tls(options: KafkaOptions, base: str | None, env: Environment) -> dict[str, str] | None:
+def _tls(options: KafkaOptions, address: Address) -> dict[str, str] | None:
     """Settings of TLS; None where it is not used."""
-    given = {"ca": options.ca, "cert": options.cert, "key": options.key}
-    files = {word: path for word, path in given.items() if path is not None}
     skip = options.insecure_skip_verify
-    enabled = bool(files) or skip if options.enable_tls is None else options.enable_tls
-    if not enabled:
-        if files or skip:
-            raise UsageError(
-                "enable-tls is false, but ca, cert, key or insecure-skip-verify is set"
-            )
+    texts = tls_texts(options, skip, address)
+    if texts is None:
         return None
-    if ("cert" in files) != ("key" in files):
-        raise UsageError("cert and key belong together; give both or neither")
     settings = {}
-    if "ca" in files:
+    if "ca" in texts:
         settings["kafka.ssl.truststore.type"] = "PEM"
-        settings["kafka.ssl.truststore.certificates"] = _pem("ca", files, base)
-    if "cert" in files:
-        key = _pem("key", files, base)
-        env.hide(key)
-        if not re.search(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----", key):
+        settings["kafka.ssl.truststore.certificates"] = texts["ca"]
+    if "cert" in texts:
+        if not re.search(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----", texts["key"]):
             raise UsageError(
                 "the key is not in PKCS#8, the only form that Kafka's Java client reads; "
                 "convert it: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW"
             )
         settings["kafka.ssl.keystore.type"] = "PEM"
-        settings["kafka.ssl.keystore.certificate.chain"] = _pem("cert", files, base)
-        settings["kafka.ssl.keystore.key"] = key
+        settings["kafka.ssl.keystore.certificate.chain"] = texts["cert"]
+        settings["kafka.ssl.keystore.key"] = texts["key"]
     if skip:
         settings["kafka.ssl.endpoint.identification.algorithm"] = ""
     return settings
-
-
-def _pem(word: str, files: Mapping[str, str], base: str | None) -> str:
-    """The text of a PEM file. Workers get the text, as they may not have the file."""
-    path = Path(os.path.join(base or os.getcwd(), files[word]))
-    try:
-        if path.stat().st_size > MAX_PEM_BYTES:
-            raise UsageError(f"the file of {word} is too large to be PEM")
-        text = path.read_text("ascii")
-    except OSError as error:
-        raise UsageError(f"the file of {word} cannot be read: {error.strerror}") from None
-    except ValueError:
-        text = ""
-    if "-----BEGIN " not in text:
-        raise UsageError(f"the file of {word} is not PEM; it starts with -----BEGIN")
-    return text

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Self, TypeVar
 
 from headgate.core.connectors import Address
 from headgate.core.errors import UsageError
 from headgate.core.options import build, option
 from headgate.core.scalars import duration, truth
+from headgate.core.tls import TlsOptions, tls_texts
 
 DEFAULT_PORT = 9876
 """Of name servers."""
 TIMEOUT = 3.0
 """Seconds that a request may take."""
 LONGEST_TIMEOUT = 60.0
-MAX_PEM_BYTES = 1024 * 1024
 
 
 def _timeout(text: str) -> float:
@@ -28,7 +26,7 @@ def _timeout(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class RocketMQOptions:
+class RocketMQOptions(TlsOptions):
     """Parameters of any RocketMQ URI."""
 
     access_key: str | None = option(
@@ -40,19 +38,6 @@ class RocketMQOptions:
     security_token: str | None = option(
         None, "token of temporary credentials, as clouds give them", private=True
     )
-    enable_tls: bool | None = option(
-        None,
-        "whether to use TLS; if it is not set: where there is a ca, cert or key",
-        read=truth,
-        private=True,
-    )
-    ca: str | None = option(
-        None,
-        "PEM file of the certificate authority, read at start: workers need not have it",
-        private=True,
-    )
-    cert: str | None = option(None, "PEM file of the client's certificate", private=True)
-    key: str | None = option(None, "PEM file of the client's key, in PKCS#8", private=True)
     insecure_skip_verify: bool = option(
         False, "do not check the servers' certificates", read=truth, private=True
     )
@@ -125,41 +110,6 @@ def connection_of(options: type[T], address: Address) -> tuple[T, Connection]:
         if text is not None:
             address.env.hide(text)
     timeout = TIMEOUT if own.timeout is None else own.timeout
-    tls = _tls(own, address)
+    texts = tls_texts(own, own.insecure_skip_verify, address)
+    tls = None if texts is None else Tls(**texts, verify=not own.insecure_skip_verify)
     return own, Connection(address.hosts, user, secret, own.security_token, tls, timeout)
-
-
-def _tls(own: RocketMQOptions, address: Address) -> Tls | None:
-    """How TLS is used; None where it is not."""
-    given = {"ca": own.ca, "cert": own.cert, "key": own.key}
-    files = {word: path for word, path in given.items() if path is not None}
-    skip = own.insecure_skip_verify
-    enabled = bool(files) or skip if own.enable_tls is None else own.enable_tls
-    if not enabled:
-        if files or skip:
-            raise UsageError(
-                "enable-tls is false, but ca, cert, key or insecure-skip-verify is set"
-            )
-        return None
-    if ("cert" in files) != ("key" in files):
-        raise UsageError("cert and key belong together; give both or neither")
-    texts = {word: _pem(word, path, address.base) for word, path in files.items()}
-    if "key" in texts:
-        address.env.hide(texts["key"])
-    return Tls(texts.get("ca"), texts.get("cert"), texts.get("key"), not skip)
-
-
-def _pem(word: str, path: str, base: str | None) -> str:
-    """The text of a PEM file. Workers get the text, as they may not have the file."""
-    file = Path(os.path.join(base or os.getcwd(), path))
-    try:
-        if file.stat().st_size > MAX_PEM_BYTES:
-            raise UsageError(f"the file of {word} is too large to be PEM")
-        text = file.read_text("ascii")
-    except OSError as error:
-        raise UsageError(f"the file of {word} cannot be read: {error.strerror}") from None
-    except ValueError:
-        text = ""
-    if "-----BEGIN " not in text:
-        raise UsageError(f"the file of {word} is not PEM; it starts with -----BEGIN")
-    return text

@@ -19,6 +19,7 @@ from headgate.sinks.datahub.connection import (
     ConnectionOptions,
     connection_of,
 )
+from headgate.sinks.topics import fixed_topics, topic_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,14 +111,9 @@ class DataHubSink(MessageSink):
                 "the URI has no project, whose name is 3 to 32 letters, digits and _; write "
                 "datahub://HOST/PROJECT/TOPIC"
             )
-        if path:
-            if format_options.get("topic", path) != path:
-                raise UsageError(
-                    "the topic is both in the path and in topic=; name it in one place"
-                )
-            format_options["topic"] = path
-        if "topic" in format_options:
-            check_template(format_options["topic"])
+        topic = topic_of(path, format_options)
+        if topic is not None:
+            check_template(topic)
         return cls(
             connection_of(own, address),
             project,
@@ -141,9 +137,7 @@ class DataHubSink(MessageSink):
         """The active shards of the topic, if there is one."""
         from headgate.sinks.datahub.topics import checked_topics
 
-        topic: Any = target.options.get("topic")
-        names = [str(topic)] if topic and "{" not in str(topic) else []
-        return Report({"topics": checked_topics(self, target.name, names)})
+        return Report({"topics": checked_topics(self, target.name, fixed_topics(target))})
 
     def open(self, spark: SparkSession, target: Target) -> Writer:
         """The writer of a job that starts."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Self
 
 from headgate.core.connectors import Address
 from headgate.core.errors import UsageError, unknown_name
 from headgate.core.options import option
 from headgate.core.scalars import truth
+from headgate.core.tls import pem_text
 
 COMPRESSIONS = ("none", "lz4", "zlib")
 """What the client compresses with; its `deflate` compresses nothing."""
-MAX_PEM_BYTES = 1024 * 1024
 HTTP_PORT, HTTPS_PORT = 80, 443
 
 
@@ -97,23 +95,7 @@ def connection_of(own: ConnectionOptions, address: Address) -> Connection:
         access_id,
         access_key,
         own.security_token or "",
-        None if own.ca is None else _pem(own.ca, address.base),
+        None if own.ca is None else pem_text("ca", own.ca, address.base),
         not own.insecure_skip_verify,
         own.compression,
     )
-
-
-def _pem(name: str, base: str | None) -> str:
-    """The text of a PEM file. Workers get the text, as they may not have the file."""
-    path = Path(os.path.join(base or os.getcwd(), name))
-    try:
-        if path.stat().st_size > MAX_PEM_BYTES:
-            raise UsageError("the file of ca is too large to be PEM")
-        text = path.read_text("ascii")
-    except OSError as error:
-        raise UsageError(f"the file of ca cannot be read: {error.strerror}") from None
-    except ValueError:
-        text = ""
-    if "-----BEGIN " not in text:
-        raise UsageError("the file of ca is not PEM; it starts with -----BEGIN")
-    return text

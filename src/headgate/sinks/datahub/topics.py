@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from headgate.core.errors import UsageError, shown
+from headgate.core.errors import UsageError
 from headgate.sinks.base import Target, Topics
 from headgate.sinks.datahub import DEFAULT_SHARDS, DataHubSink, is_topic
 from headgate.sinks.datahub.client import QUESTION_SECONDS, Client, ServiceError, retried
@@ -73,14 +73,6 @@ class DataHubTopics(Topics):
             retried(lambda: self.client.check_project(self.sink.project), START_SECONDS)
         except ServiceError as error:
             raise UsageError(f"{self.name}: {error}") from None
-
-    def check(self, names: Iterable[str]) -> None:
-        """Refuse to write to topics that cannot be written to."""
-        names = list(names)
-        self.ensure(names)
-        for name in names:
-            if name in self.refused:
-                raise UsageError(f"{self.name}: topic {shown(name)}: {self.refused[name]}")
 
 
 def checked_topics(sink: DataHubSink, name: str, topics: Sequence[str]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from headgate.sinks.base import Batch, Target, Writer
 from headgate.sinks.datahub import DataHubSink
 from headgate.sinks.datahub.sender import RESULT_DDL, task
 from headgate.sinks.datahub.topics import DataHubTopics
+from headgate.sinks.topics import check_topics, fixed_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,10 +28,9 @@ class DataHubWriter(Writer):
     def __init__(self, sink: DataHubSink, target: Target) -> None:
         self.sink, self.name = sink, target.name
         self.topics = DataHubTopics(sink, target)
-        topic = target.options.get("topic")
         # What is wrong is reported at the start.
-        if topic is not None and "{" not in str(topic):
-            self.topics.check([str(topic)])
+        if names := fixed_topics(target):
+            check_topics(self.name, self.topics, names)
         else:
             self.topics.check_project()
 
@@ -38,7 +38,8 @@ class DataHubWriter(Writer):
         """Write steps one after the other; one is acknowledged before the next begins."""
         names = list(topics)
         # Of those that are known, partitions were chosen among the shards as they were then.
-        self.topics.check(name for name in names if name not in self.topics.shards)
+        new = [name for name in names if name not in self.topics.shards]
+        check_topics(self.name, self.topics, new)
         shards = {name: self.topics.shards[name] for name in names}
         sink = self.sink
         send = task(sink.connection, sink.project, shards, sink.delivery_seconds)

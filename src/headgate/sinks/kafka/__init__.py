@@ -24,6 +24,7 @@ from headgate.kafka.client_options import (
     servers_of,
 )
 from headgate.sinks.base import MessageSink, Target, Writer
+from headgate.sinks.topics import fixed_topics, topic_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,15 +101,9 @@ class KafkaSink(MessageSink):
     def from_uri(cls, address: Address, format_options: dict[str, str]) -> Self:
         """The brokers of a URI; the topic goes to the encoder, which may make it of the event."""
         own, client = client_settings(KafkaSinkOptions, address)
-        path = address.path
-        if path:
-            if format_options.get("topic", path) != path:
-                raise UsageError(
-                    "the topic is both in the path and in topic=; name it in one place"
-                )
-            format_options["topic"] = path
-        if "topic" in format_options:
-            checked_topic(format_options["topic"])
+        topic = topic_of(address.path, format_options)
+        if topic is not None:
+            checked_topic(topic)
         if own.required_acks is not None:
             client["kafka.acks"] = own.required_acks
         if own.compression is not None:
@@ -148,9 +143,3 @@ class KafkaSink(MessageSink):
         from headgate.sinks.kafka.writer import KafkaWriter
 
         return KafkaWriter(spark, self, target)
-
-
-def fixed_topics(target: Target) -> list[str]:
-    """The topic of a sink, unless events decide it."""
-    topic = str(target.options.get("topic") or "")
-    return [topic] if topic and "{" not in topic else []

@@ -10,7 +10,8 @@ from headgate.core.errors import UsageError, shown
 from headgate.kafka.admin import AT_ONCE, Admin, TopicRefused
 from headgate.kafka.client_options import producer_settings
 from headgate.sinks.base import Batch, Target, Topics, Writer
-from headgate.sinks.kafka import DEFAULT_PARTITIONS, KafkaSink, fixed_topics
+from headgate.sinks.kafka import DEFAULT_PARTITIONS, KafkaSink
+from headgate.sinks.topics import check_topics, fixed_topics, spread_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,8 @@ class KafkaWriter(Writer):
         with Admin(spark._jvm, sink.client, target.name, AT_ONCE) as admin:
             admin.reach()
         self.topics = KafkaTopics(spark, sink, target)
-        self.topics.check(fixed_topics(target))  # a name that cannot be is refused at the start
+        # A name that cannot be is refused at the start.
+        check_topics(target.name, self.topics, fixed_topics(target))
 
     def options(self) -> dict[str, str]:
         """The options of Spark's sink, for the topics that are known by now."""
@@ -47,7 +49,7 @@ class KafkaWriter(Writer):
 
     def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write steps one after the other; one is acknowledged before the next begins."""
-        self.topics.check(topics)
+        check_topics(self.topics.name, self.topics, topics)
         options = self.options()
         for step in steps:
             batch.still_ours()
@@ -78,7 +80,14 @@ class KafkaTopics(Topics):
                 if name in OWN_TOPICS or (name in existing and existing[name].isInternal()):
                     self.refused[name] = "Kafka keeps it for itself"
                 elif name in existing:
-                    self.known[name] = self.spread(name, existing[name].partitions().size())
+                    self.known[name] = spread_over(
+                        self.name,
+                        name,
+                        existing[name].partitions().size(),
+                        self.options,
+                        "partitions",
+                        "set partition-num",
+                    )
             missing = [n for n in wanted if n not in self.known and n not in self.refused]
             if missing and not self.sink.create_topics:
                 self.refused |= colliding(missing, admin.names())
@@ -95,29 +104,6 @@ class KafkaTopics(Topics):
                     self.known[name] = partitions
                 except TopicRefused as error:
                     self.refused[name] = str(error)
-
-    def spread(self, name: str, has: int) -> int:
-        """Over how many partitions rows are spread of a topic that has so many.
-
-        `partition-num` says so for the one topic that the sink names. Of topics that messages name,
-        each has its own number, and it is that of new ones.
-        """
-        spread_over = self.options.get("partition_num")
-        if spread_over is None or name != self.options.get("topic"):
-            return has
-        if has < int(spread_over):
-            raise UsageError(
-                f"{self.name}: topic {name} has {has} partitions, fewer than the {spread_over} "
-                "that rows are spread over; set partition-num"
-            )
-        return int(spread_over)
-
-    def check(self, names: Iterable[str]) -> None:
-        """Refuse to write to topics that Kafka refuses."""
-        self.ensure(names)
-        for name in names:
-            if name in self.refused:
-                raise UsageError(f"{self.name}: topic {shown(name)}: {self.refused[name]}")
 
 
 def impossible(names: Iterable[str]) -> dict[str, str]:

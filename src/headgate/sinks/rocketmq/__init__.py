@@ -18,6 +18,7 @@ from headgate.rocketmq.client_options import (
     connection_of,
 )
 from headgate.sinks.base import MessageSink, Target, Writer
+from headgate.sinks.topics import fixed_topics, topic_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,14 +89,7 @@ class RocketMQSink(MessageSink):
     def from_uri(cls, address: Address, format_options: dict[str, str]) -> Self:
         """The name servers of a URI; the topic, maybe a template, goes to the encoder."""
         own, connection = connection_of(RocketMQSinkOptions, address)
-        path = address.path
-        if path:
-            if format_options.get("topic", path) != path:
-                raise UsageError(
-                    "the topic is both in the path and in topic=; name it in one place"
-                )
-            format_options["topic"] = path
-        topic = format_options.get("topic")
+        topic = topic_of(address.path, format_options)
         if topic is not None and "." in checked_topic(topic):
             raise UsageError(
                 f"invalid topic name {shown(topic)}; RocketMQ's topics have no points, use _ or -"
@@ -135,8 +129,7 @@ class RocketMQSink(MessageSink):
         """The queues of the topic, if there is one, and whether it may be written."""
         from headgate.sinks.rocketmq.topics import check_topic
 
-        topic: Any = target.options.get("topic")
-        named = str(topic) if topic and "{" not in str(topic) else None
+        named = next(iter(fixed_topics(target)), None)
         return Report({"topics": check_topic(self, target.name, named)})
 
     def open(self, spark: SparkSession, target: Target) -> Writer:

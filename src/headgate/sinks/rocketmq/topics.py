@@ -11,6 +11,7 @@ from headgate.rocketmq.client import Client, Queue, client, is_own
 from headgate.rocketmq.errors import NO_PERMISSION, ClientError, retried
 from headgate.sinks.base import Topics
 from headgate.sinks.rocketmq import DEFAULT_QUEUES, RocketMQSink
+from headgate.sinks.topics import spread_over
 
 _TOPIC = re.compile(r"[A-Za-z0-9_-]{1,127}", re.ASCII)
 IMPOSSIBLE = "a name has letters, digits, _ and -, at most 127"
@@ -48,31 +49,11 @@ class RocketMQTopics(Topics):
             count = int(self.options.get("partition_num") or DEFAULT_QUEUES)
             retried(lambda: servers.create_topic(name, count), self.tries)
             found = retried(lambda: servers.writable(name), self.tries)[:count]
-        self.queues[name] = found[: self.spread(name, len(found))]
+        remedy = "set partition-num, or start the brokers that are missing"
+        self.queues[name] = found[
+            : spread_over(self.name, name, len(found), self.options, "queues", remedy)
+        ]
         self.known[name] = len(self.queues[name])
-
-    def spread(self, name: str, has: int) -> int:
-        """Over how many queues rows are spread of a topic that has so many.
-
-        `partition-num` says so for the one topic that the sink names. Of topics that messages name,
-        each has its own number, and it is that of new ones.
-        """
-        spread_over = self.options.get("partition_num")
-        if spread_over is None or name != self.options.get("topic"):
-            return has
-        if has < int(spread_over):
-            raise UsageError(
-                f"{self.name}: topic {name} has {has} queues, fewer than the {spread_over} that "
-                "rows are spread over; set partition-num, or start the brokers that are missing"
-            )
-        return int(spread_over)
-
-    def check(self, names: Iterable[str]) -> None:
-        """Refuse to write to topics that RocketMQ refuses."""
-        self.ensure(names)
-        for name in names:
-            if name in self.refused:
-                raise UsageError(f"{self.name}: topic {shown(name)}: {self.refused[name]}")
 
 
 def impossible(names: Iterable[str]) -> dict[str, str]:

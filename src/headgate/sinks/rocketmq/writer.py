@@ -15,6 +15,7 @@ from headgate.sinks.base import Batch, Target, Writer
 from headgate.sinks.rocketmq import RocketMQSink
 from headgate.sinks.rocketmq.sender import Sender
 from headgate.sinks.rocketmq.topics import RocketMQTopics
+from headgate.sinks.topics import check_topics, fixed_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,16 +36,16 @@ class RocketMQWriter(Writer):
         self.sink, self.name = sink, target.name
         self.jars = jvm.shipped(spark)
         self.topics = RocketMQTopics(sink, target.name, target.options)
-        topic = target.options.get("topic")
-        if topic is not None and "{" not in str(topic):
-            self.topics.check([str(topic)])  # a name that cannot be is refused at the start
+        # A name that cannot be is refused at the start, and an address where nobody answers.
+        if names := fixed_topics(target):
+            check_topics(self.name, self.topics, names)
         else:
-            client(sink.connection).topics()  # so is an address where nobody answers
+            client(sink.connection).topics()
         self.topics.tries = TRIES
 
     def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write steps one after the other; one is acknowledged before the next begins."""
-        self.topics.check(topics)
+        check_topics(self.name, self.topics, topics)
         sender = Sender(self.sink, self.jars, self.topics.queues)
 
         def send(rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
