@@ -1,25 +1,25 @@
 """How long a message takes from topic to topic, by `headgate run` and by Flink SQL.
 
-Called as a program, this is the paced producer, a process of its own:
-
-    python bench/latency.py BOOTSTRAP TOPIC FORMAT MESSAGES_PER_SECOND SECONDS
+A producer in a process of its own (PacedProducer.java) sends at an even pace.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median, quantiles
 
 import messages
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
-from harness import Figures, first_line
-from kafka_topics import LABELS, LATENCY_SOURCE, PARTITIONS, Broker, change_stream, new_name, target
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from harness import FILES, Figures, first_line
+from kafka_topics import LABELS, PARTITIONS, Broker, change_stream, new_name, target
+
+from headgate.spark import jars
 
 SLOW_PACE = 1_000
 LATENCY_BARS = {"slow": (500, 1_500), "half": (2_000, 4_000)}
@@ -29,7 +29,7 @@ FIRST_BAR = 15.0
 LATENCY_SECONDS, WARM_SECONDS = 80, 50
 """How long messages are sent at the pace, and how many seconds of that do not count: Headgate is a
 new process here, and a JVM is slow at first."""
-TICK = 0.01
+PRODUCER = Path(__file__).with_name("PacedProducer.java")
 READY, DRAIN = 120, 240
 NOTE = re.compile(rb'"note":"(\d+)@(\d+)"')
 """Which message, and when it was sent in microseconds: the row carries it through."""
@@ -104,41 +104,31 @@ VARYING = re.compile(
 """The notes in a message's rows, not in its types, and behind them TiCDC's number of the commit."""
 
 
-def stamped(pieces: list[bytes], number: int, sent: int, commit: int | None) -> bytes:
-    """A message that carries its number and when it was sent, in microseconds."""
-    note = b'"%d@%d"' % (number, sent)
-    if commit is None:
-        return note.join(pieces)
-    return b"%b%d%b" % (note.join(pieces[:-1]), commit, pieces[-1])
+def marked(text: bytes) -> bytes:
+    """A message with a byte 1 for its number and time, and a byte 2 for its commit."""
+    return VARYING.sub(lambda found: b"\2" if found[0].isdigit() else b'"\1"', text)
 
 
-def paced(bootstrap: str, topic: str, format: str, pace: int, seconds: int) -> None:
-    """Send at an even pace; each row's note says which message it is and when it was sent."""
-    texts = [text for chunk in messages.texts(format, 30_000) for text in chunk]
-    ready = [VARYING.split(text.encode()) for text in texts]
-    first_commit = time.time_ns() // 10**6 << 18
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
-    start, sent, total = time.perf_counter(), 0, pace * seconds
-    while sent < total:
-        due = min(total, int((time.perf_counter() - start) * pace) + 1)
-        now = time.time_ns() // 1000
-        for number in range(sent, due):
-            commit = first_commit + number if format == LATENCY_SOURCE else None
-            value = stamped(ready[number % len(ready)], number, now, commit)
-            send(producer, topic, value, number // 3 % PARTITIONS)
-        sent = due
-        producer.poll(0)
-        time.sleep(TICK)
-    producer.flush(30)
-    print(sent, time.perf_counter() - start)
+def stamped(text: bytes, number: int, sent: int, commit: int) -> bytes:
+    """A message that carries its number, when it was sent in microseconds, and its commit."""
+    return text.replace(b"\1", b"%d@%d" % (number, sent)).replace(b"\2", b"%d" % commit)
 
 
-def send(producer: Producer, topic: str, value: bytes, partition: int) -> None:
-    while True:
-        try:
-            return producer.produce(topic, value, partition=partition)
-        except BufferError:
-            producer.poll(0.01)
+def paced(broker: Broker, topic: str, format: str, pace: int) -> tuple[int, float]:
+    """Send at an even pace; each row's note says which message it is and when it was sent.
+
+    How many were sent, and in how many seconds. The producer is Java's: one in Python would take
+    as much of a processor as what is measured.
+    """
+    texts = [text.encode() for chunk in messages.texts(format, 30_000) for text in chunk]
+    file = FILES / "paced.jsonl"
+    file.write_bytes(b"\n".join(map(marked, texts)))
+    clients = [*jars.checked(jars.CONNECTORS["kafka"]), *jars.SPARK_JARS.glob("slf4j-api-*.jar")]
+    command = [str(jars.java()), "-Xmx512m", "-cp", ":".join(map(str, clients)), str(PRODUCER)]
+    told = [broker.bootstrap, topic, str(file), str(PARTITIONS), str(pace), str(LATENCY_SECONDS)]
+    done = subprocess.run([*command, *told], capture_output=True, text=True, check=True)
+    sent, seconds = done.stdout.split()[-2:]
+    return int(sent), float(seconds)
 
 
 def appended(broker: Broker, topic: str, last: int, wait: float) -> dict[int, tuple[int, int]]:
@@ -172,25 +162,20 @@ Running = Callable[[Broker, str, str, str], AbstractContextManager[None]]
 def latency(broker: Broker, running: Running, format: str, pace: int) -> Latency:
     """Run a side beside a producer of that pace, and see when its output arrives."""
     source = broker.create_topic(new_name("paced"), PARTITIONS)
-    pieces = VARYING.split(next(change_stream(format, 1))[1] or b"")
-    primer = stamped(pieces, 0, 0, 1 if format == LATENCY_SOURCE else None)
+    primer = stamped(marked(next(change_stream(format, 1))[1] or b""), 0, 0, 1)
     broker.produce(source, [(None, primer, 0, None)])
     began = time.time()
     with target(broker) as to, running(broker, format, source, to):
         if not (primed := appended(broker, to, 0, READY)):
             raise RuntimeError(f"nothing arrived within {READY} s")
-        told = [broker.bootstrap, source, format, str(pace), str(LATENCY_SECONDS)]
-        done = subprocess.run(
-            [sys.executable, __file__, *told], capture_output=True, text=True, check=True
-        )
-        sent, seconds = done.stdout.split()
-        found = appended(broker, to, int(sent) - 1, DRAIN)
+        sent, seconds = paced(broker, source, format, pace)
+        found = appended(broker, to, sent - 1, DRAIN)
     broker.delete_topic(source)
-    first_counted = int(int(sent) * WARM_SECONDS / LATENCY_SECONDS)
+    first_counted = int(sent * WARM_SECONDS / LATENCY_SECONDS)
     late = {n: (then - at) / 1000 for n, (at, then) in found.items() if n >= first_counted}
-    missing = int(sent) - sum(1 for at, _ in found.values() if at)
+    missing = sent - sum(1 for at, _ in found.values() if at)
     first = primed[0][1] / 1e6 - began
-    return Latency(pace, int(sent), float(seconds), late, missing, first)
+    return Latency(pace, sent, seconds, late, missing, first)
 
 
 def measure_latency(figures: KafkaFigures, broker: Broker, sides: dict[str, Running]) -> None:
@@ -246,8 +231,3 @@ def latency_table(figures: KafkaFigures) -> list[list[str]]:
         judged = latency_bars(pace, seen) if side == "headgate" else []
         lines.append([figures.name, LABELS[side], *seen.cells(), "; ".join(map(str, judged))])
     return lines
-
-
-if __name__ == "__main__":
-    bootstrap, topic, format, pace, seconds = sys.argv[1:]
-    paced(bootstrap, topic, format, int(pace), int(seconds))
