@@ -36,6 +36,7 @@ from headgate.sinks.datahub.client import Client, ServiceError
 from headgate.sinks.datahub.sender import Sender
 from headgate.sinks.datahub.shards import hash_key
 from headgate.sinks.datahub.topics import DataHubTopics
+from headgate.sinks.topics import check_topics
 
 KEYS = 12
 PATIENCE = 20.0
@@ -273,7 +274,7 @@ def topics_of(uri: str, **options: Any) -> DataHubTopics:
 
 def refusal(uri: str, topic: str = "some") -> str:
     with pytest.raises(UsageError) as caught:
-        topics_of(uri).check([topic])
+        check_topics("sink", topics_of(uri), [topic])
     message = str(caught.value)
     assert "\n" not in message
     assert ACCESS_KEY not in message
