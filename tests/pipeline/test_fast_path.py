@@ -18,10 +18,12 @@ from messages import canal, maxwell
 from headgate.arrow.messages import MESSAGE_SCHEMA
 from headgate.config.job import Job
 from headgate.config.reader import load_job
+from headgate.core.event import Event
 from headgate.fastpath import convert, splicer
+from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.dedup_store import DedupStore, IdFile
 from headgate.pipeline.partition_worker import worker_function
-from headgate.pipeline.plan import BatchPlan, PartitionReport
+from headgate.pipeline.plan import BatchPlan, PartitionReport, PlannedDdl
 from headgate.pipeline.work_rows import WORK_SCHEMAS
 from headgate.sinks.kafka import KafkaSink
 from headgate.spark.storage import Storage
@@ -132,8 +134,12 @@ def both(
 
 
 def spliced_rows() -> int:
-    """Of how many templates this process knows."""
-    return sum(len(each.program.templates) for each in convert._splicers.values())
+    """How many templates this process knows."""
+    return sum(
+        template is not None
+        for each in convert._splicers.values()
+        for template in each.program.templates
+    )
 
 
 def test_the_short_cut_gives_what_the_long_way_gives(tmp_path: Path) -> None:
@@ -333,6 +339,22 @@ def test_rows_of_maxwell_by_their_transaction(tmp_path: Path) -> None:
     source = {"source": {"uri": "kafka://127.0.0.1:9/in?protocol=maxwell"}}
     rows, report = both(tmp_path, [batch(messages), batch(messages[:5], 60)], KAFKA, **source)
     assert (60, 5) == (len(rows), report.counts.repeated)
+    assert spliced_rows()
+
+
+def test_a_key_that_ddl_tells_is_not_part_of_the_identity(tmp_path: Path) -> None:
+    messages = [
+        maxwell(data={"id": n, "note": f"note {n}"}, ts=TIME // 1000 + n, xid=500 + n)
+        for n in range(60)
+    ]
+    told = {"source": {"uri": "kafka://127.0.0.1:9/in?protocol=maxwell"}}
+    statement = "CREATE TABLE shop.orders (id INT PRIMARY KEY, note TEXT)"
+    created = Event("ddl", "create", "shop", "orders", ddl=statement)
+    storage = Storage((tmp_path / "known").as_uri())
+    source = job(tmp_path, KAFKA, splice=True, **told).source
+    catalog = catalog_after(storage, None, source, [PlannedDdl(created, created, "a", True)])
+    rows, _ = both(tmp_path, [batch(messages)], KAFKA, known={"catalog": catalog}, **told)
+    assert 60 == len(rows)
     assert spliced_rows()
 
 

@@ -248,6 +248,8 @@ class FastPath:
                 (decoded,) = events
                 if not selection.wants(decoded):
                     return None
+                # As in a pass, before the table's columns and key are known from elsewhere.
+                identities = tuple(identity_record(decoded))
                 untyped = tables.complete(decoded)
                 topic, event = selection.topic_of(decoded), selection.shape(decoded)
             except SelectionError:
@@ -266,7 +268,7 @@ class FastPath:
                     if record.topic in refused:
                         return None
             found = answer([event], [[outcome] for outcome in outcomes], untyped is not None)
-            records = (*found.records, *identity_record(decoded))
+            records = (*found.records, *identities)
             return found._replace(time=decoded.event_time, records=records)
 
         return ask
