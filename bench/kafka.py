@@ -65,7 +65,7 @@ import headgate
 
 BARS = {"canal-json": 1.15, "canal-json:ticdc": 0.7, "debezium": 0.7, "maxwell": 0.7}
 """The sources, and what share of Flink's speed each must reach. The changes of all but Canal have a
-place in the source's log: they are deduplicated, and none is spliced."""
+place in the source's log: they are deduplicated."""
 TABLES_BAR = 0.7
 """A topic with many tables is converted no more than 30 % slower than one with one."""
 SEEN_AS = {"-U": "-D", "+U": "+I"}
@@ -245,7 +245,7 @@ def section(topics: list[KafkaFigures], rounds: int) -> list[str]:
         "its favour. Both are warm in the way that a job is which has run for a minute: code "
         f"compiled, tables known. **Start-up** is the time of the same job over {SAMPLE} messages; "
         "**sustained** is the speed without it, and what the bar is about. Canal's changes have no "
-        "place in a log, and are spliced; those of the other sources are deduplicated, which Flink "
+        "place in a log; those of the other sources are deduplicated, which Flink "
         f"does not do. The bar of {TABLES} tables is {TABLES_BAR} of the speed with one. What each "
         "side writes is as above: Flink four short messages for three.",
     ]

@@ -16,6 +16,7 @@ from datahub_changes import CHANGES, ROWS, amounts, changes, expected, put_files
 from datahub_server import ACCESS_ID, ACCESS_KEY, PROJECT, READ_ONLY, DataHubServer, Fault
 from job_runs import Bench
 from messages import canal
+from oms_formats import OMS_FORMATS
 from pyspark.sql import SparkSession
 from ticdc_messages import ddl, ticdc
 
@@ -29,17 +30,6 @@ from headgate.sinks.datahub import DataHubSink
 from headgate.sinks.datahub.sender import RESULT_DDL, task
 from headgate.sinks.datahub.topics import DataHubTopics
 
-OMS = [
-    "oms-default",
-    "oms-default:extend-column-type",
-    "canal-json:oms",
-    "dataworks",
-    "shareplex",
-    "debezium:oms",
-    "debezium:oms-flatten",
-    "debezium-smt:oms",
-]
-"""What OMS writes to DataHub: its nine methods without Maxwell."""
 FEATURED = ["debezium", "canal-json:ticdc", "open-protocol"]
 """Formats with keys, with rules for partitions, and whose rows are joined into messages."""
 
@@ -65,7 +55,7 @@ def test_the_list_of_formats_is_the_vendors() -> None:
         if "OceanBase" in about + load(name).summary
         if (encoding := load(name).encoding) and not encoding.kafka_only
     }
-    assert {s if ":" in s else f"{s}:{next(iter(load(s).dialects))}" for s in OMS} == oms
+    assert {s if ":" in s else f"{s}:{next(iter(load(s).dialects))}" for s in OMS_FORMATS} == oms
 
 
 def test_every_format_arrives_as_it_is_written_to_files(
@@ -75,7 +65,7 @@ def test_every_format_arrives_as_it_is_written_to_files(
     messages = [*changes(), ddl(CHANGES + 1, "ALTER TABLE shop.orders ADD c int")]
     bench.put("a.parquet", *messages, headers=headers(len(messages)))
     sinks = []
-    for n, spec in enumerate((*OMS, *FEATURED)):
+    for n, spec in enumerate((*OMS_FORMATS, *FEATURED)):
         server.create_topic(f"format_{n}", shards=3)
         sinks += [
             {"uri": f"{server.uri(f'format_{n}')}protocol={spec}"},
@@ -84,7 +74,7 @@ def test_every_format_arrives_as_it_is_written_to_files(
 
     bench.run(sinks=sinks)
 
-    for n, spec in enumerate((*OMS, *FEATURED)):
+    for n, spec in enumerate((*OMS_FORMATS, *FEATURED)):
         files = [row for row in bench.messages(f"out-{n}") if row["value"] is not None]
         written = {id_of(row): row["value"] for row in files}
         order = {name: place for place, name in enumerate(written)}

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from job_runs import Bench
 from kafka_broker import free_ports
-from packs import step_of
+from oms_formats import OMS_FORMATS
+from packed_steps import step_of
 from pyspark.sql import SparkSession
 from rocketmq_server import ADMIN, Received, Server
 
@@ -22,18 +23,6 @@ from headgate.config.uris import parse_sink
 from headgate.core.batches import SourceRange
 from headgate.core.errors import HeadgateError, UsageError
 from headgate.sinks.base import Batch, Target
-
-FORMATS = [
-    "oms-default",
-    "oms-default:extend-column-type",
-    "canal-json:oms",
-    "dataworks",
-    "shareplex",
-    "debezium:oms",
-    "debezium:oms-flatten",
-    "debezium-smt:oms",
-]
-"""What OMS writes to RocketMQ."""
 
 
 def change(table: str, id: int, step: int, op: str = "INSERT") -> bytes:
@@ -99,7 +88,7 @@ def run(bench: Bench, uri: str, **more: Any) -> Any:
     return bench.run(sinks=[{"uri": uri}], **more)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", OMS_FORMATS)
 def test_every_format_of_oms_comes_back_as_it_went_to_files(
     bench: Bench, rocketmq: Server, format: str
 ) -> None:

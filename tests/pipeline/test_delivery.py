@@ -30,7 +30,7 @@ class ParticularSink(MessageSink):
     name = "particular"
     summary = ""
     promise = "at-least-once"
-    takes_packs = True
+    takes_packed_rows = True
     uses_row_keys = True
 
     @classmethod

@@ -156,7 +156,7 @@ def test_the_short_cut_gives_what_the_long_way_gives(tmp_path: Path) -> None:
 def test_a_sink_gets_the_tables_and_row_keys_that_it_asks_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(KafkaSink, "takes_packs", True)
+    monkeypatch.setattr(KafkaSink, "takes_packed_rows", True)
     monkeypatch.setattr(KafkaSink, "uses_row_keys", True)
     changes = [change(n, table=("orders", "items")[n % 2]) for n in range(60)]
 

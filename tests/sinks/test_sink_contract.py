@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from connector_cases import HOSTILE, World, check_unreachable
 from connector_cases import SINKS as CASES
-from packs import step_of
+from packed_steps import step_of
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.arrow.headers import TYPE
@@ -40,7 +40,7 @@ def opened(spark: SparkSession, sink: Sink) -> Writer:
 
 def steps(spark: SparkSession, sink: Sink) -> list[DataFrame]:
     topic = sink.options.get("topic")
-    if sink.connector.takes_packs:
+    if sink.connector.takes_packed_rows:
         return [step_of(spark, [{"value": v, "topic": topic} for v in values]) for values in STEPS]
     return [
         spark.createDataFrame([(None, v, None, topic, None) for v in values], COLUMNS).coalesce(1)

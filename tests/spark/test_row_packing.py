@@ -15,7 +15,7 @@ from headgate.spark.row_packing import (
     FLAT_SCHEMA,
     PACK_SCHEMA,
     flat_rows,
-    packs_of,
+    packed_rows_of,
     unpack,
     unpacked,
 )
@@ -103,11 +103,11 @@ def test_a_pack_holds_no_more_than_it_should() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 1_000, row_packing.PACK_BYTES])
-def test_a_worker_takes_packs_apart(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_a_worker_takes_packed_rows_apart(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(row_packing, "PACK_BYTES", size)
     for count in (1, 40):
         sent = [message(n, Random(n + count)) for n in range(count)]
 
-        found = [dict(zip(FLAT_SCHEMA.names, each)) for each in unpack(packs_of(batch(sent)))]
+        found = [dict(zip(FLAT_SCHEMA.names, each)) for each in unpack(packed_rows_of(batch(sent)))]
 
         assert [{**each, "id": each["id"].encode()} for each in sent] == found

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +15,10 @@ from datahub_changes import amounts, changes, expected, put_files, sink_uri
 from datahub_server import ACCESS_KEY, DataHubServer
 
 from torture.jobs import family, send, wait_for
+
+
+def arrived_more_than(datahub: DataHubServer, messages: int) -> bool:
+    return len(datahub.values("killed")) > messages
 
 
 def test_a_killed_job_goes_on_where_it_was_and_shows_no_secret(
@@ -46,7 +51,7 @@ def test_a_killed_job_goes_on_where_it_was_and_shows_no_secret(
 
     for goal in (150, 450):
         running = start()
-        wait_for(lambda most=goal: len(datahub.values("killed")) > most)  # type: ignore[misc]
+        wait_for(partial(arrived_more_than, datahub, goal))
         processes = family(running.pid)
         lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes]
         send(processes, signal.SIGKILL)

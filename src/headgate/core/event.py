@@ -90,4 +90,4 @@ class Record(msgspec.Struct, gc=False):
     topic: str | None = None
     partition: int | None = None
     table: str | None = None
-    """The table it is of, for sinks that take packs."""
+    """The table it is of, for sinks that take packed rows."""

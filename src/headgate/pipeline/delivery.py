@@ -19,10 +19,10 @@ class Fitting:
 
     def __init__(self, sink: Sink, encoder: Encoder) -> None:
         connector = sink.connector
-        self.takes_packs = connector.takes_packs
+        self.takes_packed_rows = connector.takes_packed_rows
         # A message of several rows has no row's key.
         self.uses_row_keys = connector.uses_row_keys and encoder.packer is None
-        self.fits = not (self.takes_packs or self.uses_row_keys)
+        self.fits = not (self.takes_packed_rows or self.uses_row_keys)
         """Whether the sink takes messages as they are."""
 
     def __call__(self, event: Event, outcome: Encoded) -> None:
@@ -30,7 +30,7 @@ class Fitting:
         if self.fits:
             return
         for record in outcome.records:
-            if self.takes_packs:
+            if self.takes_packed_rows:
                 record.table = event.table
             if self.uses_row_keys and record.key is None:
                 record.key = row_key(event)

@@ -37,7 +37,7 @@ from headgate.sinks.base import Batch, Target
 from headgate.sinks.files.writer import FileWriter, Owner
 from headgate.sources.base import Origin, source_range
 from headgate.spark.checkpoint import check_progress, query_id
-from headgate.spark.row_packing import PACKS, packs_of, unpacked
+from headgate.spark.row_packing import PACKED_COLUMNS, packed_rows_of, unpacked
 from headgate.spark.storage import Storage
 
 RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
@@ -54,7 +54,7 @@ class Parts:
     """What a sink gets of a batch, one part after the other, and the topics it goes to."""
 
     packed: bool = False
-    """Whether the sink takes packs."""
+    """Whether the sink takes packed rows."""
     frames: list[DataFrame] = field(default_factory=list)
     topics: set[str] = field(default_factory=set)
 
@@ -113,7 +113,7 @@ class Engine:
             self.states.belongs_to(query_id(self.spark_checkpoint))
             state = self.states.before(number)
             before = state.totals
-            parts = [Parts(sink.connector.takes_packs) for sink in self.job.sinks]
+            parts = [Parts(sink.connector.takes_packed_rows) for sink in self.job.sinks]
             dead_letters: list[DataFrame] = []
             passes: list[PassResult] = []
             reports: list[PartitionReport] = []
@@ -256,8 +256,8 @@ class Engine:
                 self.add_records(parts, waiting)
                 waiting = []
                 chosen = rows.where(F.col("step") == step) if ddl else rows
-                packs = chosen.select(*PACKS)
-                parts.frames.append(packs if parts.packed else unpacked(packs, with_headers))
+                packed = chosen.select(*PACKED_COLUMNS)
+                parts.frames.append(packed if parts.packed else unpacked(packed, with_headers))
             if step < len(ddl):
                 waiting += self.encoded(encoder, ddl[step])
         self.add_records(parts, waiting)
@@ -319,7 +319,7 @@ class Engine:
             for sink, each in enumerate(self.writers):
                 connector = self.job.sinks[sink].connector
                 if connector.takes_heartbeats:
-                    parts = Parts(connector.takes_packs)
+                    parts = Parts(connector.takes_packed_rows)
                     self.add_records(parts, self.broadcast(sink, event, self.state.topics))
                     each.write(batch, parts.frames, parts.topics)
         finally:
@@ -330,7 +330,7 @@ class Engine:
         if not records:
             return
         if parts.packed:
-            table = pa.Table.from_batches([packs_of(outgoing(records).flat())])
+            table = pa.Table.from_batches([packed_rows_of(outgoing(records).flat())])
             parts.frames.append(self.spark.createDataFrame(table).coalesce(1))
         else:
             rows = [(r.key, r.value, r.partition, r.topic, r.headers) for r in records]

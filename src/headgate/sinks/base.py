@@ -89,8 +89,8 @@ class Writer(Protocol):
         """Write the messages of a batch, step by step: one is durable before the next begins.
 
         A step has the columns key, value, partition, topic and headers; that of a sink with
-        `takes_packs` has packs. After a crash the same batch is written again; what that means is
-        the sink's promise.
+        `takes_packed_rows` has packed rows. After a crash the same batch is written again; what
+        that means is the sink's promise.
         """
 
 
@@ -140,9 +140,9 @@ class MessageSink(Sink, Protocol):
     takes_heartbeats: ClassVar[bool] = True
     takes_tombstones: ClassVar[bool] = True
     """Whether messages without a value are written; where not, they are counted as a loss."""
-    takes_packs: ClassVar[bool] = False
-    """Whether steps are packs of messages, which Python workers take apart (row_packing.unpack):
-    faster than rows where Python writes them. Each message has the name of its table, too."""
+    takes_packed_rows: ClassVar[bool] = False
+    """Whether steps are packed rows, many messages each, which Python workers take apart
+    (row_packing.unpack): faster where Python writes them. Each message has its table's name, too."""
     uses_row_keys: ClassVar[bool] = False
     """Whether a row's message has the row's key as its key, where the format gives it none."""
     passed_on: ClassVar[frozenset[str]] = frozenset()

@@ -52,8 +52,8 @@ PACK_SCHEMA = pa.schema(
 """Messages of one step for one sink: `at` is where each begins and, last, where they end. What no
 message has, or none is missing, is null; so is `topic_at` where all have one topic, and `table_at`.
 Spark takes numbers over one by one, so that there are as few lists of them as can be."""
-PACKS = tuple(name for name in PACK_SCHEMA.names if name not in ("sink", "step"))
-"""The columns of packs for one sink and step."""
+PACKED_COLUMNS = tuple(name for name in PACK_SCHEMA.names if name not in ("sink", "step"))
+"""The columns of packed rows for one sink and step."""
 
 
 def flat_rows(rows: int, **columns: pa.Array) -> pa.RecordBatch:
@@ -115,7 +115,7 @@ def places(column: pa.Array) -> Any:
 
 
 def cut(starts: Any) -> Any:
-    """Where packs begin, given where messages begin and the last one ends; and the end.
+    """Where packed rows begin, given where messages begin and the last one ends; and the end.
 
     >>> cut(np.array([0, PACK_BYTES, PACK_BYTES + 1, 2 * PACK_BYTES])).tolist()
     [0, 1, 3]
@@ -125,69 +125,69 @@ def cut(starts: Any) -> Any:
     return np.concatenate([[0], changes, [len(number)]]).astype(np.int32)
 
 
-def packs_of(flat: pa.RecordBatch) -> pa.RecordBatch:
-    """Messages as the packs that a sink takes."""
+def packed_rows_of(flat: pa.RecordBatch) -> pa.RecordBatch:
+    """Messages as the packed rows that a sink takes."""
     columns = pack_messages(0, 0, flat)
-    fields = [PACK_SCHEMA.field(name) for name in PACKS]
+    fields = [PACK_SCHEMA.field(name) for name in PACKED_COLUMNS]
     rows = len(columns["sink"])
     arrays = [columns.get(each.name, pa.nulls(rows, each.type)) for each in fields]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def unpack(packs: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """The messages of packs in their order, on a worker: the columns of FLAT_SCHEMA.
+def unpack(packed: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """The messages of packed rows in their order, on a worker: the columns of FLAT_SCHEMA.
 
     The id is bytes.
 
     >>> flat = flat_rows(2, value=pa.array([b"ab", None]), topic=pa.array(["t", "t"]))
-    >>> list(unpack(packs_of(flat)))
+    >>> list(unpack(packed_rows_of(flat)))
     [(None, b'ab', None, None, 't', None, None), (None, None, None, None, 't', None, None)]
     """
-    for row in range(packs.num_rows):
+    for row in range(packed.num_rows):
         columns = [
-            *(_pieces(packs, row, name) for name in _BYTES),
-            _each(packs, row, "partitions") or repeat(None),
-            _names(packs, row, "topic"),
-            _each(packs, row, "carried") or repeat(None),
-            _names(packs, row, "table"),
+            *(_pieces(packed, row, name) for name in _BYTES),
+            _each(packed, row, "partitions") or repeat(None),
+            _names(packed, row, "topic"),
+            _each(packed, row, "carried") or repeat(None),
+            _names(packed, row, "table"),
         ]
         yield from zip(*columns)
 
 
-def _each(packs: pa.RecordBatch, row: int, name: str) -> list[Any] | None:
+def _each(packed: pa.RecordBatch, row: int, name: str) -> list[Any] | None:
     """A list of a pack; None where there is none."""
-    found = packs.column(name)[row].values
+    found = packed.column(name)[row].values
     if found is None:
         return None
     # Numbers one by one cost more than the messages.
     return list((found.to_pylist if found.null_count else found.to_numpy(False).tolist)())
 
 
-def _pieces(packs: pa.RecordBatch, row: int, name: str) -> list[bytes | None]:
+def _pieces(packed: pa.RecordBatch, row: int, name: str) -> list[bytes | None]:
     """One column of a pack's messages."""
-    text = packs.column(f"{name}_bytes")[row].as_py()
-    at = _each(packs, row, f"{name}_at") or []
+    text = packed.column(f"{name}_bytes")[row].as_py()
+    at = _each(packed, row, f"{name}_at") or []
     found: list[bytes | None] = [text[a - 1 : b - 1] for a, b in pairwise(at)]
-    missing = _each(packs, row, f"{name}_missing")
+    missing = _each(packed, row, f"{name}_missing")
     if missing is None:
         return found
     return [None if gone else piece for piece, gone in zip(found, missing)]
 
 
-def _names(packs: pa.RecordBatch, row: int, name: str) -> Iterable[str | None]:
+def _names(packed: pa.RecordBatch, row: int, name: str) -> Iterable[str | None]:
     """The topics or tables of a pack's messages."""
-    names, at = _each(packs, row, f"{name}s"), _each(packs, row, f"{name}_at")
+    names, at = _each(packed, row, f"{name}s"), _each(packed, row, f"{name}_at")
     if names is None:
         return repeat(None)
     return repeat(names[0]) if at is None else [None if n is None else names[n] for n in at]
 
 
 def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
-    """The messages of packs in their order, in the columns that a sink takes.
+    """The messages of packed rows in their order, in the columns that a sink takes.
 
     `with_headers` says whether any has more headers than its id: to read them is dear.
     """
-    each = work.selectExpr(*PACKS, "explode(sequence(0, size(value_at) - 2)) AS n")
+    each = work.selectExpr(*PACKED_COLUMNS, "explode(sequence(0, size(value_at) - 2)) AS n")
     headers = named = f"array(named_struct('key', '{ID_HEADER}', 'value', {piece('id')}))"
     if with_headers:
         each = each.selectExpr("*", "get(carried, n) AS headers")

@@ -68,7 +68,7 @@ class RocketMQSink(MessageSink):
     authority = "hosts"
     default_port = DEFAULT_PORT
     uses_topics = True
-    takes_packs = True
+    takes_packed_rows = True
     uses_row_keys = True
     takes_tombstones = False
     Options = RocketMQSinkOptions

@@ -93,9 +93,9 @@ class Sender:
             time.sleep(pause)
             servers.forget(place[1])
 
-    def messages(self, packs: pa.RecordBatch) -> Iterator[tuple[str, Queue, bytes]]:
+    def messages(self, packed: pa.RecordBatch) -> Iterator[tuple[str, Queue, bytes]]:
         """Where each message goes, and its bytes."""
-        for key, value, id_, partition, topic, carried, table in unpack(packs):
+        for key, value, id_, partition, topic, carried, table in unpack(packed):
             place = place_of(key, table) if partition is None else partition
             queues = self.queues[topic]
             named = properties(key, table, id_, () if carried is None else from_text(carried))
