@@ -142,7 +142,7 @@ class MessageSink(Sink, Protocol):
     """Whether messages without a value are written; where not, they are counted as a loss."""
     takes_packed_rows: ClassVar[bool] = False
     """Whether steps are packed rows, many messages each, which Python workers take apart
-    (row_packing.unpack): faster where Python writes them. Each message has its table's name, too."""
+    (row_packing.unpack): faster where Python writes them. Each message has its table's name."""
     uses_row_keys: ClassVar[bool] = False
     """Whether a row's message has the row's key as its key, where the format gives it none."""
     passed_on: ClassVar[frozenset[str]] = frozenset()
