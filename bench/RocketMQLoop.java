@@ -16,8 +16,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * RocketMQ's own client in a loop, and nothing else: what a message costs before anybody looks at it.
  *
  * <p>Arguments: name server, file of messages (one per line), how many. Then, for each line of
- * standard input, `out TOPIC` sends them in batches to the queues in turn, and `in TOPIC` reads as
- * many; each answers with the seconds that it took.
+ * standard input, `out TOPIC COUNT` sends so many of them in batches to the queues in turn, and
+ * `in TOPIC COUNT` reads as many; each answers with the seconds that it took.
  */
 public class RocketMQLoop {
   private static final int BATCH = 256;
@@ -39,10 +39,11 @@ public class RocketMQLoop {
     for (String line; (line = asked.readLine()) != null; ) {
       String[] words = line.split(" ");
       try {
+        int wanted = Integer.parseInt(words[2]);
         double seconds =
             words[0].equals("out")
-                ? out(producer, words[1], bodies)
-                : in(server, words[1], bodies.size());
+                ? out(producer, words[1], bodies.subList(0, wanted))
+                : in(server, words[1], wanted);
         System.out.println(seconds);
       } catch (Exception error) {
         System.out.println("failed " + error.toString().replace('\n', ' '));

@@ -70,14 +70,17 @@ class Figures:
         a, b = self.speed(work), self.speed(other)
         return a / b if a and b else None
 
-    def net_ratio(self, work: str) -> float | None:
-        """A work against Flink, each less its own job start-up."""
-        net = {}
-        for side in (work, "flink"):
-            if not (self.seconds.get(side) and self.startup.get(side)):
-                return None
-            net[side] = median(self.seconds[side]) - median(self.startup[side])
-        return net["flink"] / net[work] if min(net.values()) > 0 else None
+    def sustained(self, work: str) -> float | None:
+        """Messages a second, without what a job costs before it reads."""
+        if not (self.seconds.get(work) and self.startup.get(work)):
+            return None
+        net = median(self.seconds[work]) - median(self.startup[work])
+        return self.messages / net if net > 0 else None
+
+    def net_ratio(self, work: str, other: str = "flink") -> float | None:
+        """A work against another, by default Flink, each less its own job start-up."""
+        a, b = self.sustained(work), self.sustained(other)
+        return a / b if a and b else None
 
     def cells(self, work: str) -> list[str]:
         """Median speed, slowest to fastest, MB/s; empty where it was not measured."""
@@ -245,10 +248,12 @@ RIGHT = {
     "p99",
     "sent/s",
     "messages/s",
+    "changes/s",
     "slowest to fastest",
     "MB/s",
     "of ceiling",
     "of Flink",
+    "of the loop",
     "Spark",
     "Flink",
 }

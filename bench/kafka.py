@@ -62,10 +62,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate
+from headgate.spark import jars
 
 BARS = {"canal-json": 1.15, "canal-json:ticdc": 0.7, "debezium": 0.7, "maxwell": 0.7}
 """The sources, and what share of Flink's speed each must reach. The changes of all but Canal have a
 place in the source's log: they are deduplicated."""
+TYPED = ("canal-json", "canal-json:ticdc")
+"""The sources whose messages tell the types of columns."""
 TABLES_BAR = 0.7
 """A topic with many tables is converted no more than 30 % slower than one with one."""
 SEEN_AS = {"-U": "-D", "+U": "+I"}
@@ -78,11 +81,16 @@ MORE = 2
 # Whether it is right
 
 
-def read_by_flink(flink: Flink, broker: Broker, topic: str) -> list[Row]:
-    """What Headgate wrote, as Flink reads it: a DATETIME of Debezium is milliseconds."""
-    columns = FLINK_COLUMNS.replace("created_at TIMESTAMP(3)", "created_at BIGINT")
+def read_by_flink(flink: Flink, broker: Broker, topic: str, source: str) -> list[Row]:
+    """What Headgate wrote, as Flink reads it.
+
+    A DATETIME of Debezium is milliseconds; where the source does not tell the type, it is the text.
+    """
+    columns, created_at = FLINK_COLUMNS, "created_at"
+    if source in TYPED:
+        columns = columns.replace("created_at TIMESTAMP(3)", "created_at BIGINT")
+        created_at = "CAST(TO_TIMESTAMP_LTZ(created_at, 3) AS TIMESTAMP(3))"
     flink_topic(flink, "converted", broker, topic, TARGET, columns, **READ_WHAT_IS_THERE)
-    created_at = "CAST(TO_TIMESTAMP_LTZ(created_at, 3) AS TIMESTAMP(3))"
     return flink.rows(
         f"SELECT id, customer_id, status, amount, note, {created_at}, weight FROM converted"
     )
@@ -106,7 +114,7 @@ def check(
         with target(broker) as to:
             headgate_rate(spark, broker, figures.source, sample, to)
             if flink:
-                rows = read_by_flink(flink, broker, to)
+                rows = read_by_flink(flink, broker, to, figures.source)
             else:  # Headgate writes a DATETIME as Debezium does, without saying so
                 rows = read_by_headgate(spark, broker, to, columns="created_at DATETIME")
             if wrong := difference(rows, expected):
@@ -219,9 +227,11 @@ def table(figures: KafkaFigures) -> list[list[str]]:
 
 
 def connector_fact(spark: SparkSession) -> str:
-    """The jars that Spark was given, by name: they need not be of the version of Spark."""
-    jars = spark.sparkContext.getConf().get("spark.jars", "") or ""
-    return ", ".join(Path(jar).stem for jar in jars.split(",") if jar) or "none"
+    """The jars of the connector that Spark was given: they need not be of its version."""
+    given = spark.sparkContext.getConf().get("spark.jars", "") or ""
+    names = {coordinate.split(":")[1] for coordinate in jars.coordinates_of("kafka")}
+    found = [path for path in map(Path, given.split(",")) if jars.artifact(path) in names]
+    return ", ".join(path.stem for path in found) or "none"
 
 
 def section(topics: list[KafkaFigures], rounds: int) -> list[str]:

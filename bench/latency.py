@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import quantiles
 
 import messages
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -89,13 +89,6 @@ class KafkaFigures(Figures):
     source: str = ""
     latency: dict[tuple[str, str], Latency] = field(default_factory=dict)
     """By side and pace."""
-
-    def sustained(self, work: str) -> float | None:
-        """Messages a second, without what a job costs before it reads."""
-        if not (self.seconds.get(work) and self.startup.get(work)):
-            return None
-        net = median(self.seconds[work]) - median(self.startup[work])
-        return self.messages / net if net > 0 else None
 
 
 VARYING = re.compile(

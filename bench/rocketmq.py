@@ -6,40 +6,61 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import messages
-from harness import FILES, Bar, Figures, first_line, generated, markdown, take_turns, timed
-from kafka_topics import BROKER, Broker, filled, headgate_settings, new_name
+from harness import (
+    FILES,
+    SAMPLE,
+    Bar,
+    Figures,
+    Works,
+    first_line,
+    generated,
+    markdown,
+    take_turns,
+    timed,
+    times,
+)
+from kafka_topics import BROKER, PARTITIONS, SINK, Broker, filled, headgate_settings, new_name
 from pyspark.sql import SparkSession
 from rocketmq_server import Server
 
 from headgate.config.reader import job_of
 from headgate.pipeline.run import run
 from headgate.rocketmq import jvm
+from headgate.sources.rocketmq.store_layout import messages_in
 from headgate.spark import jars
 
 SOURCE, TARGET = "canal-json", "debezium"
-MOST = 300_000
-"""Messages of a run; a broker's disk grows with each."""
+WRITTEN = f"protocol={TARGET}&{SINK}"
 QUEUES = 4
 BAR = 0.6
-COLD = 1
-"""Unmeasured rounds before the one that everything has: the JVMs of the workers are new."""
+COLD = 2
+"""Unmeasured rounds before the one that everything has: each of Spark's Python workers has a JVM of
+its own, which is new."""
 LOOP = Path(__file__).with_name("RocketMQLoop.java")
-DIRECTIONS = {
-    "out": (f"Kafka to RocketMQ: {SOURCE} → {TARGET}", "batches of 256"),
-    "in": (f"RocketMQ to files: {SOURCE} → {TARGET}", "DefaultLitePullConsumer"),
-}
+OUT, IN = f"Kafka to RocketMQ: {SOURCE} → {TARGET}", f"RocketMQ to files: {SOURCE} → {TARGET}"
 LABELS = {"headgate": "headgate run", "bare": "the client in a bare loop"}
-HEAD = ["direction", "work", "messages/s", "slowest to fastest", "MB/s", "bar"]
+HEAD = ["direction", "work", "messages/s", "slowest to fastest", "MB/s", "start-up", "sustained"]
+HEAD += ["of the loop", "bar"]
+
+
+@dataclass
+class RocketMQFigures(Figures):
+    """What was seen of a direction."""
+
+    written: float = 0
+    """Mean bytes of the messages that Headgate wrote to RocketMQ."""
 
 
 class Loop:
     """RocketMQ's client in a process of its own that stays warm."""
 
     def __init__(self, server: Server, file: Path, count: int) -> None:
-        command = [str(jars.java()), "-Xmx1g", "-cp", ":".join(jvm.client_jars()), str(LOOP)]
+        command = [str(jars.java()), "-Xmx2g", "-cp", ":".join(jvm.client_jars()), str(LOOP)]
         with (FILES / "rocketmq-loop.log").open("w") as log:
             self.process = subprocess.Popen(
                 [*command, server.name_server, str(file), str(count)],
@@ -57,9 +78,9 @@ class Loop:
                 return text
         raise RuntimeError(f"the loop ended; see {FILES / 'rocketmq-loop.log'}")
 
-    def seconds(self, direction: str, topic: str) -> float:
+    def seconds(self, direction: str, topic: str, count: int) -> float:
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{direction} {topic}\n")
+        self.process.stdin.write(f"{direction} {topic} {count}\n")
         self.process.stdin.flush()
         return float(self.answer())
 
@@ -95,12 +116,26 @@ def new_topic(server: Server) -> str:
     return name
 
 
-def measure(spark: SparkSession, count: int, rounds: int) -> list[Figures]:
+def check_topic(server: Server, topic: str, count: int) -> None:
+    own = server.client
+    held = sum(own.max_offset(topic, queue) for queue in own.readable(topic))
+    if held != count:
+        raise RuntimeError(f"{held} of {count} messages are in the topic")
+
+
+def mean_bytes(server: Server, topic: str) -> float:
+    """Of the first messages of each queue."""
+    own = server.client
+    answers = [own.pull(topic, queue, 0).data for queue in own.readable(topic)]
+    bodies = messages_in(b"".join(answers)).bodies.to_pylist()
+    return sum(map(len, bodies)) / len(bodies)
+
+
+def measure(spark: SparkSession, count: int, rounds: int) -> list[RocketMQFigures]:
     """Both directions, through one server."""
-    count = min(count, MOST)
     file = generated(SOURCE, count)
     size = messages.message_bytes(SOURCE, file, count)
-    measured = [Figures(name, count, size) for name, _ in DIRECTIONS.values()]
+    measured = [RocketMQFigures(name, count, size) for name in (OUT, IN)]
     print(f"\nRocketMQ: {count:,} messages of {size / count:.0f} bytes", flush=True)
     try:
         with (
@@ -116,65 +151,115 @@ def measure(spark: SparkSession, count: int, rounds: int) -> list[Figures]:
 
 
 def measure_out(
-    spark: SparkSession, broker: Broker, server: Server, bare: Loop, figures: Figures, rounds: int
+    spark: SparkSession,
+    broker: Broker,
+    server: Server,
+    bare: Loop,
+    figures: RocketMQFigures,
+    rounds: int,
 ) -> None:
+    """From a topic of Kafka into a new topic each time."""
     print(f"\n{figures.name}", flush=True)
-    topic = filled(broker, SOURCE, figures.messages)
-    source = f"kafka://{broker.bootstrap}/{topic}?protocol={SOURCE}"
 
-    def headgate() -> float:
-        sink = f"{server.uri(new_topic(server))}protocol={TARGET}&partition-num={QUEUES}"
-        return headgate_seconds(spark, source, sink, figures.messages)
+    def works(count: int) -> Works:
+        source = f"kafka://{broker.bootstrap}/{filled(broker, SOURCE, count)}?protocol={SOURCE}"
 
-    works = {"headgate": headgate, "bare": lambda: bare.seconds("out", new_topic(server))}
-    for _ in range(COLD):
-        headgate()
-    take_turns(figures, works, {}, rounds, LABELS)
+        def headgate() -> float:
+            topic = new_topic(server)
+            sink = f"{server.uri(topic)}{WRITTEN}&partition-num={QUEUES}"
+            taken = headgate_seconds(spark, source, sink, count)
+            check_topic(server, topic, count)
+            figures.written = mean_bytes(server, topic)
+            return taken
+
+        return {
+            "headgate": headgate,
+            "bare": lambda: bare.seconds("out", new_topic(server), count),
+        }
+
+    in_turns(figures, works(figures.messages), works(SAMPLE), rounds)
 
 
 def measure_in(
     spark: SparkSession, server: Server, bare: Loop, figures: Figures, rounds: int
 ) -> None:
+    """From the same topic each time into new files."""
     print(f"\n{figures.name}", flush=True)
-    topic, out = new_topic(server), FILES / "rocketmq-out"
-    bare.seconds("out", topic)
+    out = FILES / "rocketmq-out"
 
-    def headgate() -> float:
-        shutil.rmtree(out, ignore_errors=True)
-        source = f"{server.uri(topic)}protocol={SOURCE}"
-        sink = f"file://{out}?protocol={TARGET}"
-        return headgate_seconds(spark, source, sink, figures.messages)
+    def works(count: int) -> Works:
+        topic = new_topic(server)
+        bare.seconds("out", topic, count)
 
-    works = {"headgate": headgate, "bare": lambda: bare.seconds("in", topic)}
-    for _ in range(COLD):
-        headgate()
-    take_turns(figures, works, {}, rounds, LABELS)
+        def headgate() -> float:
+            shutil.rmtree(out, ignore_errors=True)
+            source = f"{server.uri(topic)}protocol={SOURCE}"
+            sink = f"file://{out}?as=lines&{WRITTEN}"
+            taken = headgate_seconds(spark, source, sink, count)
+            written = spark.read.text(str(out)).count()
+            if written != count:
+                raise RuntimeError(f"{written} of {count} messages are in the files")
+            return taken
+
+        return {"headgate": headgate, "bare": lambda: bare.seconds("in", topic, count)}
+
+    small = works(SAMPLE)  # first: what was written last is in the broker's memory
+    in_turns(figures, works(figures.messages), small, rounds)
     shutil.rmtree(out, ignore_errors=True)
 
 
+def in_turns(figures: Figures, works: Works, startups: Works, rounds: int) -> None:
+    for _ in range(COLD):
+        take_turns(figures, works, {}, 0, LABELS)
+    take_turns(figures, works, startups, rounds, LABELS)
+
+
 def bars(figures: Figures) -> list[Bar]:
-    return [Bar("headgate", BAR, figures.ratio("headgate", "bare"), "bare")]
+    return [Bar("headgate", BAR, figures.net_ratio("headgate", "bare"), "bare")]
 
 
-def table(results: list[Figures]) -> list[list[str]]:
+def table(results: list[RocketMQFigures]) -> list[list[str]]:
     lines = []
     for figures in results:
         judged = {bar.work: str(bar) for bar in bars(figures)}
         for work, label in LABELS.items():
-            lines.append([figures.name, label, *figures.cells(work), judged.get(work, "")])
+            startup, sustained = figures.startup.get(work), figures.sustained(work)
+            lines.append(
+                [
+                    figures.name,
+                    label,
+                    *figures.cells(work),
+                    f"{median(startup):.2f} s" if startup else "",
+                    f"{sustained:,.0f}" if sustained else "",
+                    times(figures.net_ratio(work, "bare")) if work == "headgate" else "",
+                    judged.get(work, ""),
+                ]
+            )
     return lines
 
 
-def section(results: list[Figures], rounds: int) -> list[str]:
+def section(results: list[RocketMQFigures], rounds: int) -> list[str]:
     remarks = [f"- {f.name}: {remark}" for f in results for remark in f.remarks]
     parts = [
         "## RocketMQ",
-        f"{results[0].messages:,} messages through one name server and one broker on the same "
-        f"machine, topics of {QUEUES} queues, median of {rounds} rounds after {COLD + 1} "
-        "unmeasured ones. The bare loop is RocketMQ's own client in a warm JVM with one thread, "
-        "`bench/RocketMQLoop.java`: it sends the same messages in batches of 256, or counts what "
-        "`DefaultLitePullConsumer` gives, and neither decodes nor writes them. Headgate's time is "
-        "that of a whole `headgate run --once`, with its start and its checkpoint.",
         markdown(HEAD, table(results)),
+        f"{results[0].messages:,} messages through one name server and one broker with its default "
+        f"limits on the same machine, topics of {QUEUES} queues; each work {COLD + 1} times "
+        f"unmeasured and then {rounds} times, the two in turn; the median counts.",
+        "The bare loop is RocketMQ's own client and nothing else, `bench/RocketMQLoop.java`, in a "
+        "warm JVM: `DefaultMQProducer` sends the messages of the source, "
+        f"{results[0].bytes / results[0].messages:.0f} bytes each, in batches of 256 from one "
+        "thread, one batch after the other; `DefaultLitePullConsumer` reads them with its default "
+        "of 20 threads, and their bytes are counted. It neither decodes nor converts nor writes "
+        "anything, and keeps no checkpoint. Headgate is a whole job (`run` with `once`) in a warm "
+        f"session, with checkpoint, dead letters and `headgate-id`: it reads {SOURCE} from Kafka "
+        f"({PARTITIONS} partitions) and sends {TARGET} to RocketMQ, "
+        f"{results[0].written:.0f} bytes each, or reads {SOURCE} from RocketMQ and writes {TARGET} "
+        "as lines of files. Its time is from the start of the job to its end, and "
+        "speeds and MB are of the messages read.",
+        f"**Start-up** is the time of the same work over {SAMPLE} messages: for Headgate that of a "
+        "query, with Spark's process that plans what is read and the JVM in it; for the loop that "
+        "of its consumer. **Sustained** is the speed without it, and what the bar is about: at "
+        f"least {BAR} of the loop's. `messages/s` is with it, on both sides.",
     ]
     return [*parts, "\n".join(remarks)] if remarks else parts

@@ -1,4 +1,4 @@
-"""`make bench`: how fast Headgate decodes and converts, beside Spark's own floors and Flink.
+"""`make bench`: how fast Headgate decodes, converts and lands, beside Spark and Flink.
 
 One Spark session with two cores and one warm Flink process with parallelism 2 take turns over the
 same files. Each work is done once unmeasured and then --rounds times; the median counts. A missed
@@ -18,6 +18,8 @@ from pathlib import Path
 import convert
 import decode
 import kafka
+import landing
+import landing_sides
 import messages
 import rocketmq
 from flink import ENVIRONMENT, Flink, start
@@ -70,7 +72,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=MESSAGES, help="per format")
     parser.add_argument("--formats", default=",".join(messages.FORMATS), help="comma-separated")
     parser.add_argument(
-        "--only", choices=("decode", "convert", "kafka", "rocketmq"), help="one of the parts"
+        "--only",
+        choices=("decode", "convert", "kafka", "rocketmq", "landing"),
+        help="one of the parts",
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-flink", action="store_true")
@@ -101,19 +105,23 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     load = os.getloadavg()[0]
-    with_kafka = args.only in (None, "kafka", "rocketmq")
-    jars = flink_jars() if with_kafka else []
+    with_kafka = args.only in (None, "kafka", "rocketmq", "landing")
+    jars = flink_jars() if with_kafka and args.only != "landing" else []
+    with_delta = landing_sides.session_settings() if args.only in (None, "landing") else {}
+    settings = connector_settings() if with_kafka else {}
+    if args.only == "landing":
+        settings = with_delta
 
     def processes() -> tuple[SparkSession, Flink | None, str | None]:
         """Spark and Flink anew: what a JVM compiled for one part is not what suits another."""
         flink, why_not = (
             (None, "left out")
-            if args.no_flink or args.only == "rocketmq"
+            if args.no_flink or args.only in ("rocketmq", "landing")
             else start(args.flink_env, FILES / "flink.log", jars)
         )
         if why_not:
             print(f"Flink: {why_not}", flush=True)
-        return start_spark(connector_settings() if with_kafka else {}), flink, why_not
+        return start_spark(settings), flink, why_not
 
     spark, flink, why_not = processes()
     facts = {
@@ -131,10 +139,11 @@ def main() -> None:
         if not with_kafka
         else f"{SERVER[0]}; Spark's connector: {kafka.connector_fact(spark)}; "
         f"Flink's: {FLINK_CONNECTOR[0]}",
+        "Delta": landing_sides.delta_fact() if with_delta else "left out",
     }
     for name, fact in facts.items():
         print(f"{name}: {fact}")
-    results, conversions, topics, queues = [], [], [], []
+    results, conversions, topics, queues, landed = [], [], [], [], []
     try:
         if args.only in (None, "decode"):
             if flink:
@@ -159,6 +168,11 @@ def main() -> None:
                 flink.close()
                 flink = None
             queues += rocketmq.measure(spark, args.messages, args.rounds)
+        if args.only in (None, "landing"):
+            if args.only is None:
+                stop_spark(spark)
+                spark = start_spark(with_delta)
+            landed += landing.measure(spark, args.messages, args.rounds)
     finally:
         stop_spark(spark)
         if flink:
@@ -175,17 +189,25 @@ def main() -> None:
             print("\n" + plain(LATENCY_HEAD, latency_table(figures)))
     if queues:
         print("\n" + plain(rocketmq.HEAD, rocketmq.table(queues)))
+    if landed:
+        print("\n" + plain(landing.HEAD, landing.table(landed)))
     if startups := decode.startup_table(results):
         print(f"\nThe same jobs over {SAMPLE} messages (start-up)")
         print(plain(decode.STARTUP_HEAD, startups))
     if startups := convert.startup_table(conversions):
         print(f"\nThe same conversions of {SAMPLE} messages (start-up)")
         print(plain(convert.STARTUP_HEAD, startups))
-    for figures in [*results, *conversions, *topics, *queues]:
+    for figures in [*results, *conversions, *topics, *queues, *landed]:
         for remark in figures.remarks:
             print(f"! {figures.name}: {remark}")
     sections: list[str] = []
-    parts = ((decode, results), (convert, conversions), (kafka, topics), (rocketmq, queues))
+    parts = (
+        (decode, results),
+        (convert, conversions),
+        (kafka, topics),
+        (rocketmq, queues),
+        (landing, landed),
+    )
     for part, figures in parts:
         if figures:
             bars = summary([(f.name, bar) for f in figures for bar in part.bars(f)], args.messages)
