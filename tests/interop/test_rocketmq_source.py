@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import time
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from rocketmq_server import ADMIN, BROKER_CONF, Sent, Server
 
 from headgate.config.uris import parse_source
 from headgate.core.errors import UsageError, reason_of
+from headgate.core.limits import SPLICED_ROWS
+from headgate.rocketmq.layout import message
 from headgate.sources.base import Origin, Reader
 from headgate.spark.storage import Storage
 
@@ -136,6 +139,23 @@ def test_messages_without_keys_and_large_compressed_ones_arrive_as_they_were_sen
 
     assert [large, b"\xff\x00"] == [value for _, _, _, value in query.run()]
     assert [(None, None)] * 2 == [(row.key, row.headers) for row in query.all()]
+
+
+def test_a_long_queue_is_read_in_order_whatever_a_broker_gives_at_once(
+    rocketmq: Server, spark: SparkSession, tmp_path: Path, topic: str
+) -> None:
+    """It gives 32 messages, and fewer where they are large."""
+    chance = random.Random(7)
+    numbers = range(2 * SPLICED_ROWS + 700)
+    sizes = [60_000 if n % 5_000 < 12 else 20 for n in numbers]
+    bodies = [b"%06d" % n + chance.randbytes(size) for n, size in zip(numbers, sizes)]
+    queue = rocketmq.queues(topic)[1]
+    for start in range(0, len(bodies), 500):
+        sent = [message(body, b"") for body in bodies[start : start + 500]]
+        rocketmq.client.send(topic, queue, b"".join(sent))
+    query = Query(spark, tmp_path, rocketmq.uri(topic))
+
+    assert [(topic, 1, n, bodies[n]) for n in numbers] == query.run()
 
 
 @pytest.mark.parametrize("starting", ["earliest", "latest", "time"])

@@ -14,21 +14,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Self
 
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client_options import Connection
-from headgate.rocketmq.errors import NO_TOPIC, ClientError, answered, translated
+from headgate.rocketmq.errors import NO_TOPIC, ClientError, translated
 from headgate.rocketmq.tls import tls_files
+from headgate.rocketmq.transfer import DEFAULT_TOPIC, Pulled, Transfer
 
 GROUP = "headgate"
 """The group of producers, and of consumers unless the source names one."""
-DEFAULT_TOPIC = "TBW102"
-SEND_BATCH = 320
 READ, WRITE = 4, 2
 """Bits of a queue's permissions."""
-SUBSCRIPTION = 4
-"""The flag of a pull that says itself what it subscribes to."""
 OWN_PREFIXES = ("%RETRY%", "%DLQ%", "rmq_sys_", "RMQ_SYS_", "SCHEDULE_TOPIC")
 OWN_TOPICS = {
     DEFAULT_TOPIC,
@@ -42,7 +39,6 @@ CREATED_SECONDS = 10.0
 """How long name servers may take to know a new topic."""
 _API = "org.apache.rocketmq.client.impl.mqclient"
 _PROTOCOL = "org.apache.rocketmq.remoting.protocol"
-_HEADER = f"{_PROTOCOL}.header"
 
 
 @dataclass(frozen=True, order=True)
@@ -64,20 +60,6 @@ class Queue:
         """A queue of its text."""
         broker, _, number = text.rpartition(":")
         return cls(broker, int(number))
-
-
-class Pulled(NamedTuple):
-    """What a pull brought."""
-
-    status: Literal["found", "none", "moved"]
-    """`moved`: the offset is outside of what the queue has."""
-    next: int
-    """The offset to go on with."""
-    least: int
-    end: int
-    """The queue's first offset, and the one behind its last."""
-    data: bytes
-    """Messages one behind the other, as brokers store them."""
 
 
 class Client:
@@ -103,7 +85,7 @@ class Client:
         config = java("org.apache.rocketmq.client.ClientConfig")()
         netty = java("org.apache.rocketmq.remoting.netty.NettyClientConfig")()
         netty.setClientWorkerThreads(2)
-        netty.setClientCallbackExecutorThreads(2)
+        netty.setDisableCallbackExecutor(True)  # an answer only wakes who waits for it
         netty.setConnectTimeoutMillis(self.millis)
         netty.setUseTLS(connection.tls is not None)
         hook = None
@@ -259,67 +241,19 @@ class Client:
 
     # Messages
 
+    def transfer(self, topic: str, queue: Queue, group: str = GROUP) -> Transfer:
+        """Pulls messages from a queue, and sends to it."""
+        return Transfer(self, topic, queue, group)
+
     def pull(
         self, topic: str, queue: Queue, offset: int, most: int = 1024, group: str = GROUP
     ) -> Pulled:
         """Messages from an offset on, as many as the broker gives at once; it does not wait."""
-        number, long = self.boxes
-        header = self.jpype.JClass(f"{_HEADER}.PullMessageRequestHeader")()
-        header.setConsumerGroup(group)
-        header.setTopic(topic)
-        header.setQueueId(number(queue.number))
-        header.setQueueOffset(long(offset))
-        header.setMaxMsgNums(number(most))
-        header.setSysFlag(number(SUBSCRIPTION))
-        header.setCommitOffset(long(0))
-        header.setSuspendTimeoutMillis(long(0))
-        header.setSubscription("*")
-        header.setSubVersion(long(0))
-        header.setExpressionType("TAG")
-        header.setBrokerName(queue.broker)
-        mode = self.jpype.JClass("org.apache.rocketmq.client.impl.CommunicationMode").SYNC
-        with self.asking(f"{self.where}: topic {topic}, queue {queue}"):
-            address = self.address(topic, queue)
-            result = self.api.pullMessage(address, header, self.millis, mode, None)
-            found = STATUSES[str(result.getPullStatus())]
-            data = result.getMessageBinary() if found == "found" else None
-            return Pulled(
-                found,
-                int(result.getNextBeginOffset()),
-                int(result.getMinOffset()),
-                int(result.getMaxOffset()),
-                b"" if data is None else bytes(data),
-            )
+        return self.transfer(topic, queue, group).pull(offset, most).result()
 
     def send(self, topic: str, queue: Queue, data: bytes) -> None:
         """Send messages of one queue (layout.message each); they are stored when this returns."""
-        where = f"{self.where}: topic {topic}, queue {queue}"
-        header = self.send_header(topic, queue)
-        with self.asking(where):
-            request = self.command.createRequestCommand(SEND_BATCH, header)
-            request.setBody(data)
-            response = self.remoting.invokeSync(self.address(topic, queue), request, self.millis)
-        code = int(response.getCode())
-        if code:
-            raise answered(where, code, str(response.getRemark()))
-
-    def send_header(self, topic: str, queue: Queue) -> Any:
-        """The header of a batch; its members have letters for names."""
-        number, long = self.boxes
-        header = self.jpype.JClass(f"{_HEADER}.SendMessageRequestHeaderV2")()
-        header.setA(GROUP)
-        header.setB(topic)
-        header.setC(DEFAULT_TOPIC)
-        header.setD(number(4))
-        header.setE(number(queue.number))
-        header.setF(number(0))
-        header.setG(long(int(time.time() * 1000)))
-        header.setH(number(0))
-        header.setJ(number(0))
-        header.setK(False)
-        header.setM(True)
-        header.setBrokerName(queue.broker)
-        return header
+        self.transfer(topic, queue).send(data).result()
 
     @cached_property
     def boxes(self) -> tuple[Any, Any]:
@@ -337,12 +271,6 @@ class Client:
         return self.api.getRemotingClient()
 
 
-STATUSES: dict[str, Literal["found", "none", "moved"]] = {
-    "FOUND": "found",
-    "NO_NEW_MSG": "none",
-    "NO_MATCHED_MSG": "none",
-    "OFFSET_ILLEGAL": "moved",
-}
 _clients: dict[Connection, Client] = {}
 _opening = threading.Lock()
 

@@ -27,12 +27,15 @@ PASSING = {
 }
 """Answers that may be others when one asks again: a broker is busy, starts, or lacks replicas."""
 UNREACHABLE = {
+    "RemotingException",
     "RemotingConnectException",
     "RemotingTimeoutException",
     "RemotingSendRequestException",
     "RemotingTooMuchRequestException",
 }
 """Exceptions of the client where no answer came."""
+WRAPPERS = {"ExecutionException", "CompletionException"}
+"""Exceptions whose cause is what happened."""
 REMEDIES = {
     NO_PERMISSION: "check access-key and secret-key, and what the user may do with the topic",
     MESSAGE_ILLEGAL: "check max-message-bytes and the broker's maxMessageSize",
@@ -65,10 +68,14 @@ def answered(where: str, code: int, remark: str) -> ClientError:
 def translated(where: str, error: Any) -> ClientError:
     """An exception of the Java client as an error."""
     kind = str(error.getClass().getSimpleName())
+    while kind in WRAPPERS and error.getCause() is not None:
+        error = error.getCause()
+        kind = str(error.getClass().getSimpleName())
     if kind in UNREACHABLE:
+        # The message of the plain exception is the request, with its signature.
+        detail = kind if kind == "RemotingException" else sentence(str(error.getMessage()))
         return ClientError(
-            f"{where}: no answer ({sentence(str(error.getMessage()))}); check the address and "
-            "whether the servers run",
+            f"{where}: no answer ({detail}); check the address and whether the servers run",
             passes=True,
         )
     if kind in ("MQBrokerException", "MQClientException"):

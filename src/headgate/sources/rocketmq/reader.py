@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow.events import most_bytes_of
 from headgate.arrow.messages import KAFKA_SCHEMA, Partition
 from headgate.core.errors import HeadgateError
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import Queue
-from headgate.sources.base import Files, Origin, Reader
+from headgate.sources.base import Deferred, Files, Origin, Reader
 from headgate.sources.rocketmq import RocketMQSource
 from headgate.sources.rocketmq.offsets import Offsets, by_partition, from_log, with_new
-from headgate.sources.rocketmq.stream import NAME, Subscription, data_source
+from headgate.sources.rocketmq.stream import NAME, Subscription, data_source, range_reader
 from headgate.sources.topics import MOST_MESSAGES, milliseconds
+from headgate.spark.api import fast_worker
 from headgate.spark.checkpoint import last_planned, offsets_of
 from headgate.spark.state_files import read_state, write_state
 
@@ -40,6 +44,7 @@ class RocketMQReader(Reader):
     def __init__(self, spark: SparkSession, source: RocketMQSource, origin: Origin) -> None:
         self.spark, self.source, self.origin = spark, source, origin
         self.client = source.client()
+        self.jars = jvm.shipped(spark)
         queues = source.queues()
         source.check_permissions(queues)
         self.start = self.first_offsets(queues)
@@ -70,25 +75,36 @@ class RocketMQReader(Reader):
         return self.client.offset_at(topic, queue, milliseconds(starting))
 
     def stream(self, limit: int | None) -> DataFrame:
-        """A row is a message."""
+        """A row is a range of a queue."""
         last = last_planned(self.origin.checkpoint)
         subscription = Subscription(
             self.source.connection,
-            jvm.shipped(self.spark),
+            self.jars,
             self.source.group,
             self.source.topics,
             self.start,
             self.offsets(last) or self.start,
             MOST_MESSAGES if limit is None else limit,
-            most_bytes_of(dict(self.origin.options)),
         )
         self.spark.conf.set(AVAILABLE_NOW, "true")
         self.spark.dataSource.register(data_source(subscription))
         return self.spark.readStream.format(NAME).load()
 
     def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
-        """The rows of a batch."""
-        return batch.select(*KAFKA_SCHEMA.names), []
+        """The messages of a batch's ranges."""
+        rows, read = self.deferred(batch)
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with fast_worker():
+                yield from read(batches)
+
+        return rows.mapInArrow(run, from_arrow_schema(KAFKA_SCHEMA)), []
+
+    def deferred(self, batch: DataFrame) -> Deferred:
+        """Ranges, which a worker pulls."""
+        most_bytes = most_bytes_of(dict(self.origin.options))
+        read = range_reader(self.source.connection, self.jars, self.source.group, most_bytes)
+        return Deferred(batch.select(*KAFKA_SCHEMA.names), read)
 
     def offsets(self, number: int) -> Offsets:
         """Where a batch ends in every queue that was known when Spark planned it."""

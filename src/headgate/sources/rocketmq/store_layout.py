@@ -1,7 +1,8 @@
 """Messages as brokers send them, in the layout of their store, to Arrow columns.
 
 A message is a fixed head with the addresses of its producer and its broker, which are longer for
-IPv6, then body, topic and properties, each behind its length. The body may be compressed.
+IPv6, then body, topic and properties, each behind its length. The body may be compressed. All
+messages of an answer are looked at together: one by one they cost more than to fetch them.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from struct import Struct
 from struct import error as StructError
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.headers import Headers, from_text, to_text
 from headgate.arrow.messages import KAFKA_SCHEMA
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import HeadgateError
+from headgate.core.limits import BATCH_BYTES
 from headgate.rocketmq.layout import HEADERS_PROPERTY
 
 COMPRESSED, PRODUCER_V6, BROKER_V6, INNER_BATCH = 0x1, 0x10, 0x20, 0x80
@@ -27,8 +32,13 @@ COMPRESSION = 0x700
 """The bits of a message's flags that name the compression; else it is zlib."""
 MAGIC, MAGIC_2 = -626843481, -626843477
 """What stands in front of a message; with the second, the length of the topic has two bytes."""
-_FLAGS, _SHORT = Struct(">i"), Struct(">h")
-_FLAGS_AT = 36
+MAGIC_AT, OFFSET_AT, FLAGS_AT, BORN_AT, HEAD = 4, 20, 36, 40, 88
+"""Where numbers of the head are, and its size; the size of the body is the last of it."""
+V6_MORE = 12
+"""By how much an address of IPv6 is longer."""
+LEAST = HEAD + 3
+"""The size of a message without anything: two lengths follow the head."""
+_SIZE = Struct(">i")
 KEYS, OWN_KEY, OWN_HEADERS = b"KEYS", b"headgate-key", HEADERS_PROPERTY.encode()
 BASE64 = b"base64:"
 INTERNAL = frozenset(
@@ -46,64 +56,119 @@ INTERNAL = frozenset(
 """Properties of brokers and clients, which are nobody's headers."""
 
 
-def _head(flags: int) -> Struct:
-    """The head of a message: size, magic, offset, flags, times, and the size of the body."""
-    producer = 16 if flags & PRODUCER_V6 else 4
-    broker = 16 if flags & BROKER_V6 else 4
-    return Struct(f">ii12xq8xiq{producer + 4}xq{broker + 4}x12xi")
+@dataclass(frozen=True)
+class StoredMessages:
+    """Messages of a queue."""
 
-
-_HEADS = {flags: _head(flags) for flags in (0, PRODUCER_V6, BROKER_V6, PRODUCER_V6 | BROKER_V6)}
-
-
-class Stored(NamedTuple):
-    """A message of a queue."""
-
-    offset: int
-    born: int
-    """When it was sent, in milliseconds."""
-    body: bytes
-    properties: bytes
+    offsets: Any
+    born: Any
+    """When each was sent, in milliseconds."""
+    flags: Any
+    bodies: pa.Array
+    properties: pa.Array
 
 
 class Malformed(HeadgateError):
     """A broker's answer is not what brokers send."""
 
 
-def messages_in(data: bytes, most_bytes: int) -> Iterator[Stored]:
-    """The messages of a broker's answer, unpacked where that gives no more than `most_bytes`."""
-    at = 0
-    while at < len(data):
-        try:
-            (flags,) = _FLAGS.unpack_from(data, at + _FLAGS_AT)
-            head = _HEADS[flags & (PRODUCER_V6 | BROKER_V6)]
-            size, magic, offset, _, born, _, length = head.unpack_from(data, at)
-            body_at = at + head.size
-            topic_at = body_at + length
-            if magic == MAGIC_2:
-                properties_at = topic_at + 2 + _SHORT.unpack_from(data, topic_at)[0]
-            else:
-                properties_at = topic_at + 1 + data[topic_at]
-            (count,) = _SHORT.unpack_from(data, properties_at)
-        except (IndexError, StructError) as error:
-            raise _malformed() from error
-        properties_at += 2
-        if (
-            magic not in (MAGIC, MAGIC_2)
-            or properties_at + count > at + size
-            or at + size > len(data)
-        ):
-            raise _malformed()
-        if flags & INNER_BATCH:
-            raise HeadgateError(
-                "the topic keeps batches of messages as one (queue.type=BatchCQ), and those are "
-                "not read; make the topic with queue.type=SimpleCQ"
-            )
-        body = data[body_at:topic_at]
-        if flags & COMPRESSED:
-            body = unpacked(body, flags & COMPRESSION, most_bytes)
-        yield Stored(offset, born, body, data[properties_at : properties_at + count])
-        at += size
+def messages_in(data: bytes) -> StoredMessages:
+    """The messages of a broker's answer, or of several; bodies are as they were sent."""
+    starts, ends = _places(data)
+    numbers = np.frombuffer(data, np.uint8)
+    flags = _numbers(numbers, starts + FLAGS_AT, ">i4")
+    v6 = (flags & PRODUCER_V6 != 0) * V6_MORE + (flags & BROKER_V6 != 0) * V6_MORE
+    magic = _numbers(numbers, starts + MAGIC_AT, ">i4")
+    wide = magic == MAGIC_2
+    _check((wide | (magic == MAGIC)) & (starts + LEAST + v6 + wide <= ends))
+    if (flags & INNER_BATCH).any():
+        raise HeadgateError(
+            "the topic keeps batches of messages as one (queue.type=BatchCQ), and those are not "
+            "read; make the topic with queue.type=SimpleCQ"
+        )
+    body_at = starts + HEAD + v6
+    length = _numbers(numbers, body_at - 4, ">i4")
+    topic_at = body_at + length
+    _check((length >= 0) & (topic_at + wide + 3 <= ends))
+    topic = np.where(wide, _numbers(numbers, topic_at, ">i2"), numbers[topic_at])
+    properties_at = topic_at + 1 + wide + topic + 2
+    _check((topic >= 0) & (properties_at <= ends))
+    count = _numbers(numbers, properties_at - 2, ">i2")
+    _check((count >= 0) & (properties_at + count <= ends))
+    buffer = pa.py_buffer(data)
+    return StoredMessages(
+        _numbers(numbers, starts + OFFSET_AT, ">i8"),
+        _numbers(numbers, starts + BORN_AT, ">i8"),
+        flags,
+        _between(buffer, body_at, topic_at),
+        _between(buffer, properties_at, properties_at + count),
+    )
+
+
+def _places(data: bytes) -> tuple[Any, Any]:
+    """Where each message begins, and where it ends."""
+    starts, at, size_at = [], 0, _SIZE.unpack_from
+    try:
+        while at < len(data):
+            starts.append(at)
+            (size,) = size_at(data, at)
+            if size < LEAST:
+                raise _malformed()
+            at += size
+    except StructError as error:
+        raise _malformed() from error
+    if at != len(data):
+        raise _malformed()
+    places = np.array([*starts, at], np.int64)
+    return places[:-1], places[1:]
+
+
+def _numbers(data: Any, at: Any, type: str) -> Any:
+    """The numbers at these places."""
+    width = np.arange(np.dtype(type).itemsize)
+    return data[at[:, None] + width].view(type)[:, 0].astype(np.int64)
+
+
+def _between(data: pa.Buffer, starts: Any, ends: Any) -> pa.Array:
+    """The bytes from each start to its end."""
+    if not len(starts):
+        return pa.array([], pa.binary())
+    bounds = np.stack([starts, ends], 1).astype(np.int32).ravel()
+    # With what lies between them: Arrow's values are one behind the other.
+    all_bytes = pa.Array.from_buffers(
+        pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), data]
+    )
+    return all_bytes.take(pa.array(np.arange(0, len(bounds), 2)))
+
+
+def _check(right: Any) -> None:
+    if not right.all():
+        raise _malformed()
+
+
+def _malformed() -> Malformed:
+    return Malformed("the broker's answer is no list of messages; is it RocketMQ 4.x or 5.x?")
+
+
+# Bodies
+
+
+def plain_bodies(messages: StoredMessages, most_bytes: int) -> Iterator[tuple[int, pa.Array]]:
+    """Bodies without compression, in parts of bounded size, each with its first row."""
+    if not (messages.flags & COMPRESSED).any():
+        yield 0, messages.bodies
+        return
+    part: list[bytes] = []
+    size, first = 0, 0
+    for row, (body, flags) in enumerate(zip(messages.bodies.to_pylist(), messages.flags.tolist())):
+        plain = unpacked(body, flags & COMPRESSION, most_bytes) if flags & COMPRESSED else body
+        part.append(plain)
+        size += len(plain)
+        if size >= BATCH_BYTES:
+            yield first, pa.array(part, pa.binary())
+            part, size, first = [], 0, row + 1
+    if part:
+        yield first, pa.array(part, pa.binary())
 
 
 def unpacked(body: bytes, compression: int, most_bytes: int) -> bytes:
@@ -129,14 +194,17 @@ def unpacked(body: bytes, compression: int, most_bytes: int) -> bytes:
     return plain if len(plain) <= most_bytes else body
 
 
-def key_and_headers(properties: bytes) -> tuple[bytes | None, Headers]:
-    r"""The key of a message and its headers, from its properties (rocketmq/layout.py).
+# Properties
 
-    >>> key_and_headers(b"KEYS\x017\x02TAGS\x01orders\x02UNIQ_KEY\x01A\x02trace\x011\x02")
-    (b'7', (('TAGS', b'orders'), ('trace', b'1')))
+
+def key_and_headers(properties: bytes) -> tuple[bytes | None, str | None]:
+    r"""The key of a message, and its headers as text, from its properties (rocketmq/layout.py).
+
+    >>> key_and_headers(b"KEYS\x017\x02TAGS\x01orders\x02UNIQ_KEY\x01A\x02")
+    (b'7', '[{"key":"TAGS","value":"b3JkZXJz"}]')
     """
     key: bytes | None = None
-    headers: list[tuple[str, bytes | None]] = []
+    others: list[bytes] = []
     for pair in properties.split(b"\2"):
         name, separator, value = pair.partition(b"\1")
         if not separator or name in INTERNAL:
@@ -145,11 +213,27 @@ def key_and_headers(properties: bytes) -> tuple[bytes | None, Headers]:
             key = value if key is None else key
         elif name == OWN_KEY:
             key = _own_key(value)
-        elif name == OWN_HEADERS:
+        else:
+            others.append(pair)
+    return key, _header_texts[tuple(others)] if others else None
+
+
+def headers_of(pairs: tuple[bytes, ...]) -> Headers:
+    """The headers that properties are."""
+    headers: list[tuple[str, bytes | None]] = []
+    for pair in pairs:
+        name, _, value = pair.partition(b"\1")
+        if name == OWN_HEADERS:
             headers += _own_headers(value)
         else:
             headers.append((name.decode("utf-8", "replace"), value))
-    return key, tuple(headers)
+    return tuple(headers)
+
+
+_header_texts: BoundedCache[tuple[bytes, ...], str | None] = BoundedCache(
+    lambda pairs: to_text(headers_of(pairs))
+)
+"""Many messages have the same: the tag of their table."""
 
 
 def _own_key(value: bytes) -> bytes:
@@ -168,29 +252,23 @@ def _own_headers(value: bytes) -> Headers:
         return ((HEADERS_PROPERTY, value),)
 
 
-def as_columns(messages: list[Stored], topic: str, partition: int) -> pa.RecordBatch:
+def as_columns(
+    messages: StoredMessages, topic: str, partition: int, most_bytes: int
+) -> Iterator[pa.RecordBatch]:
     """Messages of a queue in Kafka's columns."""
-    keys: list[bytes | None] = []
-    headers: list[str | None] = []
-    for message in messages:
-        key, own = key_and_headers(message.properties)
-        keys.append(key)
-        headers.append(to_text(own))
-    count = len(messages)
-    columns = {
-        "key": pa.array(keys, pa.binary()),
-        "value": pa.array([m.body for m in messages], pa.binary()),
-        "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
-        "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
-        "offset": pa.array([m.offset for m in messages], pa.int64()),
-        "timestamp": pa.array(
-            [m.born * 1000 for m in messages], KAFKA_SCHEMA.field("timestamp").type
-        ),
-        "headers": pa.array(headers, pa.string()),
-    }
-    arrays = [columns[field.name] for field in KAFKA_SCHEMA]
-    return pa.RecordBatch.from_arrays(arrays, schema=KAFKA_SCHEMA)
-
-
-def _malformed() -> Malformed:
-    return Malformed("the broker's answer is no list of messages; is it RocketMQ 4.x or 5.x?")
+    for first, bodies in plain_bodies(messages, most_bytes):
+        count = len(bodies)
+        rows = slice(first, first + count)
+        found = [*map(key_and_headers, messages.properties[rows].to_pylist())]
+        times = pa.array(messages.born[rows] * 1000)
+        columns = {
+            "key": pa.array([key for key, _ in found], pa.binary()),
+            "value": bodies,
+            "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
+            "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
+            "offset": pa.array(messages.offsets[rows]),
+            "timestamp": times.cast(KAFKA_SCHEMA.field("timestamp").type),
+            "headers": pa.array([headers for _, headers in found], pa.string()),
+        }
+        arrays = [columns[field.name] for field in KAFKA_SCHEMA]
+        yield pa.RecordBatch.from_arrays(arrays, schema=KAFKA_SCHEMA)

@@ -1,19 +1,22 @@
 """RocketMQ as a data source of Spark's.
 
 Spark asks a process of its own where the queues end (`latestOffset`) and what a batch reads
-(`partitions`), and has its workers read it (`read`). All of them get the connection with the class
-of the source, not with Spark's options, which plans and logs show.
+(`partitions`). What it is given are ranges of queues; the workers that process their messages pull
+them. All of them get the connection with a class or a function, not with Spark's options, which
+plans and logs show.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -21,9 +24,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from headgate.arrow.messages import KAFKA_SCHEMA
 from headgate.core.limits import BATCH_BYTES, SPLICED_ROWS
 from headgate.rocketmq import jvm
-from headgate.rocketmq.client import Client, Pulled, Queue, client
+from headgate.rocketmq.client import Client, Queue, client
 from headgate.rocketmq.client_options import Connection
-from headgate.rocketmq.errors import retried
+from headgate.rocketmq.errors import ClientError, retried
+from headgate.rocketmq.transfer import Asked, Pulled
 from headgate.sources.rocketmq.offsets import (
     Offsets,
     OffsetsLost,
@@ -34,16 +38,17 @@ from headgate.sources.rocketmq.offsets import (
     removed,
     with_new,
 )
-from headgate.sources.rocketmq.store_layout import Stored, as_columns, messages_in
+from headgate.sources.rocketmq.store_layout import as_columns, messages_in
 from headgate.sources.topics import is_pattern, matching
-from headgate.spark.api import fast_worker
 
 Queues = dict[str, list[Queue]]
 NAME = "headgate-rocketmq"
 DISCOVERY_SECONDS = 5.0
 """How often topics and queues are looked for that were not there before."""
-PULLED = 1_024
-"""Messages that a broker is asked for at once; it has a limit of its own."""
+MOST_PULLED = 1_024
+"""Messages that a broker is asked for at once; it has a limit of its own, by default 32."""
+UNDER_WAY = 16
+"""Pulls of a queue that are under way at a time."""
 PATIENCE, PAUSE = 100, 0.1
 """How often a broker may have nothing of a range that it said it has, and the seconds between."""
 
@@ -63,8 +68,6 @@ class Subscription:
     """Where the last batch ends that Spark had planned when the query started."""
     limit: int
     """Most messages of a batch, or about so many."""
-    most_bytes: int
-    """The largest message that is unpacked."""
 
     def client(self) -> Client:
         """The client of this process."""
@@ -125,11 +128,30 @@ class StreamReader(DataSourceStreamReader):
         return ranges(start, end)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The messages of a queue, in a worker."""
-        subscription = self.subscription
-        with fast_worker():
-            own = subscription.client()
-            yield from batches_of(own, partition, subscription.group, subscription.most_bytes)
+        """A range as a row, with the topic and the partition that it is of."""
+        row = {
+            "topic": partition.topic,
+            "partition": partition.number,
+            "offset": partition.start,
+            "value": msgspec.json.encode(partition),
+        }
+        yield pa.RecordBatch.from_pylist([row], KAFKA_SCHEMA)
+
+
+def range_reader(
+    connection: Connection, jars: Sequence[str], group: str, most_bytes: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What makes messages of ranges, in a worker; those over `most_bytes` are not unpacked."""
+
+    def read(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            for part, number in zip(batch["value"].to_pylist(), batch["partition"].to_pylist()):
+                if number is not None:  # else it is the path of a dead letter
+                    own = client(connection, jvm.local_jars(jars))
+                    found = msgspec.json.decode(part, type=Range)
+                    yield from batches_of(own, found, group, most_bytes)
+
+    return read
 
 
 def found_queues(own: Client, topics: Sequence[str]) -> Queues:
@@ -171,44 +193,88 @@ def ends_of(own: Client, offsets: Offsets, queues: Queues) -> Offsets:
 
 def batches_of(own: Client, part: Range, group: str, most_bytes: int) -> Iterator[pa.RecordBatch]:
     """The messages of a range in order."""
-    waiting: list[Stored] = []
-    at, size = part.start, 0
-    for pulled in answers(own, part, group):
-        for message in messages_in(pulled.data, most_bytes):
-            if message.offset >= part.end:
-                break
-            if message.offset > at:  # brokers pass over what is being removed
-                raise removed(own.where, part, at, message.offset)
-            waiting.append(message)
-            at, size = at + 1, size + len(message.body)
-        if len(waiting) >= SPLICED_ROWS or size >= BATCH_BYTES:
-            yield as_columns(waiting, part.topic, part.number)
-            waiting, size = [], 0
-    if waiting:
-        yield as_columns(waiting, part.topic, part.number)
+    answers: list[bytes] = []
+    start, size = part.start, 0
+    for pulled in Pulls(own, part, group).answers():
+        answers.append(pulled.data)
+        size += len(pulled.data)
+        rows = pulled.next - start
+        if rows >= SPLICED_ROWS or size >= BATCH_BYTES or pulled.next >= part.end:
+            messages = messages_in(b"".join(answers))
+            check_offsets(own.where, part, start, rows, messages.offsets)
+            yield from as_columns(messages, part.topic, part.number, most_bytes)
+            start, size, answers = pulled.next, 0, []
 
 
-def answers(own: Client, part: Range, group: str) -> Iterator[Pulled]:
-    """What the broker gives for a range; while one answer is used, the next is on its way."""
-    queue = Queue.of(part.queue)
+def check_offsets(where: str, part: Range, start: int, rows: int, offsets: Any) -> None:
+    """Refuse messages among which one is missing: brokers pass over what is being removed."""
+    if np.array_equal(offsets, np.arange(start, start + rows)):
+        return
+    for at, offset in enumerate((*offsets.tolist(), start + rows), start):
+        if offset != at:
+            raise removed(where, part, at, offset)
 
-    def pull(at: int) -> Pulled:
-        most = min(PULLED, part.end - at)
+
+class Pulls:
+    """Pulls a range of a queue: while one answer is used, others are on their way."""
+
+    def __init__(self, own: Client, part: Range, group: str) -> None:
+        self.own, self.where, self.part = own, own.where, part
+        self.transfer = own.transfer(part.topic, Queue.of(part.queue), group)
+
+    def answers(self) -> Iterator[Pulled]:
+        """What the broker gives for the range, in order.
+
+        How many messages it gives at once is its own affair, and depends on their sizes and on
+        whether it has to read them from its disk. So the first answer is waited for, and the rest
+        is asked for in pieces as large as that; and so again for each batch of rows.
+        """
+        at, end = self.part.start, self.part.end
+        while at < end:
+            first = self.found(at, min(at + MOST_PULLED, end))
+            yield first
+            until = min(at + SPLICED_ROWS, end)
+            size, at = first.next - at, first.next
+            for begin, stop, asked in self.pieces(at, until, size):
+                pulled = self.found(begin, stop, asked)
+                yield pulled
+                while pulled.next < stop:
+                    pulled = self.found(pulled.next, stop)
+                    yield pulled
+            at = until
+
+    def pieces(self, at: int, end: int, size: int) -> Iterator[tuple[int, int, Asked[Pulled]]]:
+        """A range in pieces, some of them asked for in advance."""
+        under_way: deque[tuple[int, int, Asked[Pulled]]] = deque()
+        for begin in range(at, end, size):
+            stop = min(begin + size, end)
+            under_way.append((begin, stop, self.transfer.pull(begin, stop - begin)))
+            if len(under_way) >= UNDER_WAY:
+                yield under_way.popleft()
+        yield from under_way
+
+    def found(self, at: int, end: int, asked: Asked[Pulled] | None = None) -> Pulled:
+        """Messages from an offset on, which may have been asked for already."""
+
+        def again() -> Pulled:
+            return self.transfer.pull(at, end - at).result()
+
         for _ in range(PATIENCE):
-            pulled = retried(lambda: own.pull(part.topic, queue, at, most, group))
-            if pulled.status == "found":
+            try:
+                pulled = again() if asked is None else asked.result()
+            except ClientError as error:
+                if not error.passes:
+                    raise
+                self.own.forget(self.transfer.queue)
+                pulled = retried(again)
+            if pulled.status == "found" and pulled.next > at:
                 return pulled
             if pulled.least > at:
-                raise removed(own.where, part, at, pulled.least)
+                raise removed(self.where, self.part, at, pulled.least)
+            asked = None
             time.sleep(PAUSE)
         raise OffsetsLost(
-            f"{own.where}: queue {part.queue} of topic {part.topic} gives no message {at}, and the "
-            f"batch reads up to {part.end}; look at the broker's log, and start the job again"
+            f"{self.where}: queue {self.part.queue} of topic {self.part.topic} gives no message "
+            f"{at}, and the batch reads up to {self.part.end}; look at the broker's log, and start "
+            "the job again"
         )
-
-    with ThreadPoolExecutor(1) as background:
-        following: Future[Pulled] | None = background.submit(pull, part.start)
-        while following is not None:
-            pulled = following.result()
-            following = background.submit(pull, pulled.next) if pulled.next < part.end else None
-            yield pulled
