@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@
 
-demo: $(STAMP)  ## Decode a shop's changes from every dialect, convert them, run a job, and show that all agree
+demo: $(STAMP)  ## Decode a shop's changes from every dialect, convert them, run jobs, and show that all agree
 	@$(BIN)/python -m examples.demo
 
 test: $(STAMP)  ## Run all tests
@@ -26,7 +26,7 @@ test: $(STAMP)  ## Run all tests
 test-fast: $(STAMP)  ## Run the tests that need neither Spark nor a broker, with fewer random examples
 	HEADGATE_EXAMPLES=0.2 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not slow" $(PYTEST_ARGS)
 
-interop: $(STAMP)  ## Check with Flink and Kafka's JSON converter what is written; jobs with RocketMQ, DataHub, S3, a Spark cluster
+interop: $(STAMP)  ## Check with Flink, Kafka's JSON converter, Spark and polars what is written; jobs with RocketMQ, DataHub, S3, a Spark cluster
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)
 
 torture: $(STAMP)  ## Kill a job twenty times, and give it the other faults (HEADGATE_KILLS, HEADGATE_SEED)
@@ -46,7 +46,7 @@ format: $(STAMP)  ## Format the code
 docs: $(STAMP)  ## Write the tables of docs/jobs.md anew
 	$(BIN)/python -m headgate.config.docs
 
-bench: $(STAMP)  ## Measure decoding and conversion beside Spark's floor and Flink
+bench: $(STAMP)  ## Measure decoding, conversion and landing beside Spark and Flink
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 clean:  ## Remove the environment and caches

@@ -1,4 +1,4 @@
-"""The same shop in 17 dialects: decoded on Spark, converted into each other, run through a job.
+"""The same shop in 17 dialects: decoded on Spark, converted into each other, landed in a lake.
 
 `examples/make_feed.py` wrote the messages and, apart from them, the tables as they should be in the
 end. Here every file is detected, all are decoded in one Spark job, each file's changes are folded
@@ -32,11 +32,14 @@ from rich.text import Text
 import headgate
 from examples.job import FEED as JOB_FEED
 from examples.job import Outcome, run_twice
+from examples.lake import Lake, land, wrong_rows
 from examples.ring import START, Hop, around, decoded
+from examples.shop import ALTER
 from headgate.cli.detect import verdict_of
 from headgate.cli.split_work import Decoding, counted
 from headgate.sources.message_files import Split, read
 from headgate.spark.session import session
+from headgate.verification.report import described
 
 FEED = Path(__file__).parent / "feed"
 TRUTH = -1
@@ -67,6 +70,7 @@ KINDS = {
 CLOCK = r"^[0-9]+([.][0-9]+)?$"
 ORDER, PAYMENT = "1002", "5002"
 SHOWN = ("reference", "amount", "token")
+LANDED_ROWS = 4
 HINTS = """See it yourself:
   headgate convert --to debezium --report examples/feed/canal-json.ticdc.jsonl - | head -1
   headgate detect examples/feed/*.jsonl examples/feed/*.parquet
@@ -92,6 +96,8 @@ class Report:
     wrong_after_ring: dict[str, int] = field(default_factory=dict)
     job: Outcome | None = None
     wrong_after_job: dict[str, int] = field(default_factory=dict)
+    lake: Lake | None = None
+    wrong_in_lake: dict[str, int] = field(default_factory=dict)
 
     @property
     def dead_as_expected(self) -> bool:
@@ -108,7 +114,7 @@ class Report:
         compared = [n for tables in self.wrong.values() for n in tables.values()]
         complete = len(compared) == len(self.files) * len(TABLES) > 0
         same = complete and not any(compared) and self.dead_as_expected
-        return same and self.ring_agrees and self.job_agrees
+        return same and self.ring_agrees and self.job_agrees and self.lake_agrees
 
     @property
     def ring_agrees(self) -> bool:
@@ -119,6 +125,12 @@ class Report:
     def job_agrees(self) -> bool:
         """Whether the job wrote every change once."""
         return not any(self.wrong_after_job.values())
+
+    @property
+    def lake_agrees(self) -> bool:
+        """Whether the landed tables are the truth, and verification says so too."""
+        verified = self.lake is None or self.lake.verification.equal
+        return verified and not any(self.wrong_in_lake.values())
 
 
 def feed_files(folder: Path) -> list[str]:
@@ -484,13 +496,51 @@ def show_job(console: Console, report: Report) -> None:
     console.print(Text("   What it wrote, as Debezium: ") + Text(", ").join(verdicts) + Text("\n"))
 
 
+def fill_lake(report: Report, spark: SparkSession, folder: Path) -> None:
+    """Land one feed in Delta tables, and compare them with the truth."""
+    if JOB_FEED not in report.files:
+        return
+    with tempfile.TemporaryDirectory() as place:
+        report.lake = land(spark, folder, Path(place))
+    truth = read_truth(spark, folder)
+    for table, landed in report.lake.after.items():
+        rows = typed(truth, table).select(*landed.column_names).collect()
+        true = {row["id"]: row.asDict() for row in rows}
+        report.wrong_in_lake[table] = wrong_rows(landed, true)
+
+
+def show_lake(console: Console, report: Report) -> None:
+    """The landed tables, and what `headgate verify` says of them."""
+    if report.lake is None:
+        return
+    console.print(f"8. {JOB_FEED} landed in Delta tables", style="bold")
+    console.print(f"   On the way: {ALTER}\n", highlight=False)
+    for name, landed in report.lake.after.items():
+        added = set(landed.column_names) - set(report.lake.before[name].column_names)
+        columns = [f"[green]{n} (new)[/green]" if n in added else n for n in landed.column_names]
+        table = grid(*columns, title=f"   {name}: {landed.num_rows} rows, of them the first")
+        for row in landed.slice(0, LANDED_ROWS).to_pylist():
+            table.add_row(*(value_text(value) for value in row.values()))
+        console.print(table)
+    console.print("\n".join(f"   {line}" for line in described(report.lake.verification)))
+    verdicts = [Text(f"{t}: ") + verdict_text(n) for t, n in report.wrong_in_lake.items()]
+    console.print(Text("   The lake and the truth: ") + Text(", ").join(verdicts) + Text("\n"))
+
+
+def value_text(value: Any) -> Text:
+    """A value of a landed table."""
+    if value is None:
+        return Text("NULL", style="dim")
+    return Text(f"0x{value.hex()}" if isinstance(value, bytes) else str(value))
+
+
 def show_verdict(console: Console, report: Report, seconds: float) -> None:
     """What to type next, and the last line."""
     console.print(HINTS, highlight=False, markup=False)
     summary = f"{len(report.files)} dialects, {report.messages} messages"
     if report.agrees:
         dead = f"the {len(report.dead)} damaged messages are dead letters, with their bytes"
-        match = "all tables match, also after the round trip and the job"
+        match = "all tables match, also after the round trip, the job and in the lake"
         verdict = f"{summary}: {match}; {dead} ({seconds:.0f} s)"
         console.print(verdict, style="bold green", highlight=False)
         return
@@ -501,6 +551,8 @@ def show_verdict(console: Console, report: Report, seconds: float) -> None:
         console.print(f"{summary}: the tables differ after the round trip", style="bold red")
     if not report.job_agrees:
         console.print(f"{summary}: the tables differ after the job", style="bold red")
+    if not report.lake_agrees:
+        console.print(f"{summary}: the tables in the lake differ", style="bold red")
     if not report.dead_as_expected:
         console.print(f"{summary}: the dead letters are not those of broken.json", style="bold red")
 
@@ -526,12 +578,15 @@ def run(start: Callable[[], SparkSession], console: Console, folder: Path = FEED
         go_round(report, spark.createDataFrame(messages).coalesce(1), spark, folder)
     with console.status("A job runs twice …"):
         run_job(report, spark, folder)
+    with console.status("A job lands tables …"):
+        fill_lake(report, spark, folder)
     show_comparison(console, report)
     show_history(console, events, report.files)
     show_values(console, report, events, messages)
     show_dead(console, report)
     show_ring(console, report)
     show_job(console, report)
+    show_lake(console, report)
     show_verdict(console, report, time.monotonic() - began)
     events.unpersist()
     state.unpersist()

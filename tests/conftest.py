@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from connector_cases import World
 from datahub_server import DataHubServer
 from effort import use_share
 from kafka_broker import Broker
+from mariadb_server import MariaDB
 from rocketmq_server import Server
 from s3_server import S3Server
 
@@ -55,6 +58,18 @@ def rocketmq_server(**options: bool) -> Server:
 
 
 @pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDB]:
+    """One MariaDB for all tests; without its parts they skip, which CI counts as a failure."""
+    try:
+        found = MariaDB().__enter__()
+    except UsageError as error:
+        warnings.warn(f"NOT TESTED, no MariaDB: {error}", stacklevel=1)
+        pytest.skip(f"no MariaDB: {error}")
+    yield found
+    found.__exit__()
+
+
+@pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
     """One S3 server for all tests."""
     with S3Server() as found:
@@ -69,6 +84,15 @@ def datahub() -> Iterator[DataHubServer]:
         pytest.skip("no pydatahub")
     with DataHubServer() as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def deltalake() -> ModuleType:
+    """delta-rs; without it tests skip, which CI counts as a failure."""
+    if find_spec("deltalake") is None:
+        warnings.warn("NOT TESTED, no deltalake: pip install 'headgate[delta]'", stacklevel=1)
+        pytest.skip("no deltalake")
+    return import_module("deltalake")
 
 
 @pytest.fixture

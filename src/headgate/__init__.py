@@ -15,6 +15,7 @@ from headgate.core.event import ColumnType, Event
 if TYPE_CHECKING:
     from headgate.codec.loss_samples import losses
     from headgate.spark.api import dead_letters, decode, decoder, encode, encoder, rows
+    from headgate.verification.api import verify
 
 __version__ = "0.1.0"
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "encoder",
     "losses",
     "rows",
+    "verify",
 ]
 
 
@@ -43,4 +45,8 @@ def __getattr__(name: str) -> Any:
         from headgate.spark import api as spark
 
         return getattr(spark, name)
+    if name == "verify":
+        from headgate.verification.api import verify
+
+        return verify
     raise AttributeError(f"module 'headgate' has no attribute {name!r}")

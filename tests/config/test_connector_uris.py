@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from headgate.config.job import Sink, Source
+from headgate.config.job import Sink, Source, TableSink
 from headgate.config.uris import parse_sink, parse_source
 from headgate.core.connectors import Registry
 from headgate.core.errors import UsageError
@@ -22,14 +22,18 @@ class Role(NamedTuple):
     """Sources or sinks."""
 
     registry: Registry[Any]
-    parse: Callable[[str], Source | Sink]
+    parse: Callable[[str], Source | Sink | TableSink]
     query: str
     """What a URI has to say anyway."""
     format_option: str
     """An option of the format, which the same URI takes."""
 
     def uri(self, scheme: str, host: str) -> str:
-        return f"{self.registry.example(scheme).replace('HOST:PORT', host)}?{self.query}"
+        uri = self.registry.example(scheme).replace("HOST:PORT", host)
+        return f"{uri}?{self.query}" if self.has_format(scheme) else f"{uri}?"
+
+    def has_format(self, scheme: str) -> bool:
+        return getattr(self.registry.load(scheme), "takes", "messages") == "messages"
 
 
 ROLES = [
@@ -53,7 +57,9 @@ WITH_LOGIN = [
 def test_a_wrong_option_is_refused_by_name_with_the_nearest(role: Role, scheme: str) -> None:
     cls = role.registry.load(scheme)
     options = [spelled(f.name) for f in fields(cls.Options) if len(f.name) > 4]
-    for option in (*options, role.format_option):
+    if role.has_format(scheme):
+        options.append(role.format_option)
+    for option in options:
         wrong = f"{option[:-2]}{option[-1]}{option[-2]}"
         with pytest.raises(UsageError) as caught:
             role.parse(f"{role.uri(scheme, 'h:1')}&{wrong}=1")

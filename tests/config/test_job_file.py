@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 
 import pytest
+from memory_tables import registered_store
 
 from headgate.config.conflicts import check_job
 from headgate.config.reader import job_of, load_job
@@ -452,6 +453,19 @@ def test_a_parameter_beside_the_uri_is_refused_in_its_own_line(tmp_path):
     assert refused(tmp_path, text.format("tabel")).startswith("4: unknown partition rule of ticdc")
     both = text.replace("protocol=", "partition=ts&protocol=").format("ts")
     assert refused(tmp_path, both).startswith("4: partition is given twice")
+
+
+def test_null_is_a_value_of_the_options_that_have_it(tmp_path):
+    text = "source: in\nsink:\n  - uri: 'memory:'\n    {}: null\n"
+
+    with registered_store():
+        for option in ("zero_dates", "on-misfit"):
+            path = tmp_path / "job.yaml"
+            path.write_text(text.format(option))
+            [sink] = load_job(path, {}).table_sinks
+            assert "null" == getattr(sink.connector.options, option.replace("-", "_"))
+        for option in ("store", "tinyint1"):
+            assert refused(tmp_path, text.format(option)).startswith(f"4: {option} has no value")
 
 
 def test_a_missing_file_is_refused(tmp_path):

@@ -15,7 +15,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from in_process import Out, Sent, job_of, run_job
 from producers import TSO, debezium, maxwells, postgres, smt, ticdc, wrapped
-from pyspark.sql import DataFrame
 
 from headgate.arrow.headers import ID_HEADER
 from headgate.codec.encoder import Encoder
@@ -23,12 +22,10 @@ from headgate.config.job import Job
 from headgate.core.event import Event, Record
 from headgate.pipeline.balance import Unbalanced
 from headgate.pipeline.change import DROP, KEEP
-from headgate.pipeline.engine import Engine, Parts
+from headgate.pipeline.message_targets import MessageTargets, encoded
 from headgate.pipeline.partition_worker import PartitionPass
 from headgate.pipeline.plan import PartitionState, PlannedDdl
 from headgate.pipeline.state import State
-from headgate.sources.base import Files, Reader
-from headgate.spark.storage import Storage
 
 TO = "kafka://127.0.0.1:9/out?partition-num=3&protocol="
 NO_TOPIC = "kafka://127.0.0.1:9?partition-num=3&protocol="
@@ -130,29 +127,22 @@ def test_the_same_messages_cut_anywhere_give_the_same(
     assert whole.state.totals == cut.state.totals
 
 
-class NoOffsets(Reader):
-    def stream(self, limit: int | None) -> DataFrame:
-        raise NotImplementedError
-
-    def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
-        raise NotImplementedError
-
-
 def test_a_copy_on_each_partition_is_a_message_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = job_of(tmp_path, "canal-json", f"{TO}open-protocol")
     sent: list[Record] = []
-    driver = Engine.__new__(Engine)
-    driver.job, driver.topics, driver.spark_checkpoint = job, [None], Storage(str(tmp_path))
-    monkeypatch.setattr(driver, "encoder", lambda sink: Encoder("open-protocol", partition_num=3))
-    monkeypatch.setattr(driver, "add_records", lambda parts, records: sent.extend(records))
-    driver.reader = NoOffsets()
+    targets = MessageTargets.__new__(MessageTargets)
+    targets.job, targets.topics = job, [None]
+    monkeypatch.setattr(targets, "encoder", lambda sink: Encoder("open-protocol", partition_num=3))
+    monkeypatch.setattr(targets, "add_records", lambda parts, records: sent.extend(records))
     state = State(partitions=[PartitionState(("in", 0), watermark=TSO)])
+    watermark = state.watermark(())
+    assert TSO == watermark
 
-    driver.add_watermark(state, 0, [Parts()])
+    targets.new_batch().add_watermark(watermark, state)
     statement = Event("ddl", "alter", "shop", "t", ddl="ALTER TABLE t ADD c INT", commit_ts=TSO)
-    sent += driver.encoded(driver.encoder(0), PlannedDdl(statement, statement, "ddl", True))
+    sent += encoded(targets.encoder(0), PlannedDdl(statement, statement, "ddl", True))
 
     assert 6 == len(sent)
     assert 6 == len({dict(record.headers or ())[ID_HEADER] for record in sent})

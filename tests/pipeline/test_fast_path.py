@@ -213,12 +213,38 @@ def test_selection_and_routes_are_followed(tmp_path: Path) -> None:
     assert not any(b"note" in row["value"] for row in rows if row["topic"] == "cdc.orders")
 
 
-def test_headers_go_the_long_way(tmp_path: Path) -> None:
-    messages = [change(n, gtid=f"uuid:{n}") for n in range(40)]
-    both(tmp_path, [batch(messages)], KAFKA)
-    messages = [change(n) for n in range(40)]
-    headers = pa.array(['[{"key":"trace","value":"AQ=="}]'] * 40)
-    both(tmp_path, [batch(messages, headers=headers)], KAFKA)
+TRACE = '[{"key":"trace","value":"AQ=="}]'
+ID = '{"key":"headgate-id","value":"QQ=="}'
+
+
+def test_headers_are_carried_along_without_the_id_of_an_earlier_job(tmp_path: Path) -> None:
+    values = [change(n) for n in range(40)]
+    given = [TRACE, None, f"[{ID}]", f"{TRACE[:-1]},{ID}]"] * 10
+    messages, report = both(tmp_path, [batch(values, headers=pa.array(given))], KAFKA, LINES)
+
+    assert spliced_rows()
+    assert report.with_headers
+    for sink in (0, 1):
+        carried = [m["headers"] for m in messages if m["sink"] == sink]
+        assert [TRACE, None, None, TRACE] * 10 == carried
+
+
+def test_messages_with_ids_only_have_no_headers(tmp_path: Path) -> None:
+    values = [change(n) for n in range(40)]
+    _, report = both(tmp_path, [batch(values, headers=pa.array([f"[{ID}]"] * 40))], KAFKA)
+
+    assert spliced_rows()
+    assert not report.with_headers
+
+
+def test_headers_count_where_a_message_is_too_large(tmp_path: Path) -> None:
+    values = [change(n) for n in range(40)]
+    large = json.dumps([{"key": "trace", "value": "A" * 3_000_000}])
+    headers = pa.array([None] * 39 + [large])
+    messages, report = both(tmp_path, [batch(values, headers=headers)], KAFKA)
+
+    assert {"shop.orders": {"too-large": 1}} == report.counts.rejected
+    assert 39 == len([message for message in messages if "sink" in message])
 
 
 def committed(n: int, commit: int, **more: Any) -> bytes:

@@ -1,33 +1,23 @@
-"""The collaborators of a pass, each alone, and events as columns."""
+"""The collaborators of a pass, each alone."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
-from in_process import Sent, batch_of, job_of
-from producers import TSO, ticdc
 
-from headgate.arrow.events import EVENT_SCHEMA
 from headgate.arrow.messages import MESSAGE_SCHEMA
-from headgate.arrow.records import events_of
-from headgate.config.job import Job
 from headgate.core.event import Event
 from headgate.pipeline.change import DROP, KEEP, Change, MessageBatch
 from headgate.pipeline.counts import Counts
 from headgate.pipeline.dedup import settle
 from headgate.pipeline.intake import Intake
 from headgate.pipeline.ordering import by_commit
-from headgate.pipeline.partition_worker import worker_function
-from headgate.pipeline.plan import BatchPlan, PartitionReport, PartitionState
+from headgate.pipeline.plan import PartitionState
 from headgate.pipeline.rejections import DeadLetters, Rejection
-from headgate.pipeline.work_rows import WORK_SCHEMAS
 from headgate.spark.storage import Storage
-
-TO = "kafka://127.0.0.1:9/out?partition-num=3&protocol=maxwell"
 
 
 def messages(*values: bytes) -> MessageBatch:
@@ -139,38 +129,3 @@ def test_changes_are_sorted_by_their_commits() -> None:
     changes = [Change(event, batch, 0, None, "name") for event in events]
 
     assert [5, 6, 7, None] == [each.event.commit_ts for each in by_commit(changes)]
-
-
-def emitted(job: Job, root: Path, sent: list[Sent]) -> tuple[pa.Table, PartitionReport]:
-    plan = BatchPlan((root / "known").as_uri(), emit="events")
-    reports: list[bytes] = []
-    batches = worker_function(job, plan, reports.extend)([batch_of(sent, 7)])
-    table = pa.Table.from_batches(batches, WORK_SCHEMAS["events"])
-    return table, msgspec.json.decode(reports[0], type=PartitionReport)
-
-
-def test_events_are_given_as_columns_with_their_steps(tmp_path: Path) -> None:
-    route = [{"table": "shop.(.*)", "to": "lake.$1"}]
-    job = job_of(tmp_path, "canal-json", TO, route=route)
-    sent = [
-        ticdc("insert", 1, 1),
-        Sent(b"{"),
-        ticdc("insert", 1, 1),
-        ticdc("ddl", 1, 2),
-        ticdc("update", 1, 3),
-    ]
-
-    table, report = emitted(job, tmp_path, sent)
-
-    rows = table.filter(pa.compute.is_valid(table["event"]))
-    assert [0, 1] == rows["step"].to_pylist()
-    (events,) = pa.Table.from_struct_array(rows["event"]).combine_chunks().to_batches()
-    assert EVENT_SCHEMA == events.schema
-    assert ["insert", "update"] == [event.op for event in events_of(events)]
-    assert {("lake", "t")} == {(event.database, event.table) for event in events_of(events)}
-    assert [7, 11] == [origin["offset"] for origin in events.column("origin").to_pylist()]
-    (dead,) = table["dead_letter"].drop_null().to_pylist()
-    assert (8, "malformed-json") == (dead["offset"], dead["code"])
-    assert {"lake.t": {"insert": 1, "update": 1}} == report.counts.rows
-    assert (1, 1) == (report.counts.repeated, report.counts.rejected_events)
-    assert [TSO + 2] == [ddl.event.commit_ts for ddl in report.ddl]

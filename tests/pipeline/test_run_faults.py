@@ -24,6 +24,7 @@ from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
 from headgate.pipeline.plan import BatchPlan
 from headgate.pipeline.run import lag_of
+from headgate.pipeline.state import State
 from headgate.pipeline.status import read as read_status
 from headgate.sinks.base import Batch
 from headgate.sinks.files.writer import FileWriter
@@ -150,8 +151,9 @@ def test_a_topic_that_was_made_anew_is_refused(
     engine = Engine(spark, job)
     assert isinstance(engine.reader, KafkaReader)
     engine.reader.topic_ids.known[topic] = "another"  # as it is while a job runs
+    batch = Batch(9, SourceRange({topic: {"0": (3, 5)}}), lambda: None)
     with pytest.raises(UsageError, match="deleted and made again"):
-        engine.write(Batch(9, SourceRange({topic: {"0": (3, 5)}}), lambda: None), [], [])
+        engine.write(batch, [], engine.targets.new_batch(), State())
     engine.close()
 
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from in_process import Sent, job_of, run_job
 from paths import REPRO
+from producers import debezium
 
 from headgate.arrow.events import decode_columns, to_batch
 from headgate.arrow.records import encode_events, events_of
@@ -56,6 +57,18 @@ def test_a_job_writes_a_tombstone_to_its_row(
     assert (key, topic, None) == (last_key, last_topic, last_value)
     assert None not in (key, value, topic)
     assert {"live.t_gen": {"delete": 1}, "": {"tombstone": 1}} == out.state.totals.rows or told
+
+
+def test_a_batch_may_end_with_the_delete_of_a_row_that_has_a_fraction(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "debezium", TO)
+    delete = debezium("delete", 1, 5)
+    value = (delete.value or b"").replace(b'"n": "5"', b'"n": 1.5')
+
+    out = run_job(job, tmp_path, [[Sent(value, delete.key)], [debezium("tombstone", 1, 5)]])
+
+    (_, value, _, _), (_, last, _, _) = out.written[0]
+    assert b"1.5" in value
+    assert last is None
 
 
 @pytest.mark.parametrize("name", ["tomb-s", "tomb-ns"])

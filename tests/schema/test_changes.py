@@ -27,6 +27,7 @@ from headgate.schema.changes import (
     RenameColumn,
     RenameIndex,
     RenameTable,
+    ReplaceRows,
     SchemaChange,
     SetDefault,
     SetPrimaryKey,
@@ -135,11 +136,23 @@ CHANGES: dict[str, list[SchemaChange]] = {
     "CREATE FULLTEXT INDEX k ON t (a) WITH PARSER ngram": [AddIndex(T, "k", Index(("a",), False))],
     "DROP INDEX k ON x.t": [DropIndex(TableId("x", "t"), "k")],
     "DROP INDEX `PRIMARY` ON t": [SetPrimaryKey(T, ())],
+    # Rows without row events
+    "ALTER TABLE t DROP PARTITION p, q": [ReplaceRows(T, "DROP PARTITION")],
+    "ALTER TABLE t TRUNCATE PARTITION ALL": [ReplaceRows(T, "TRUNCATE PARTITION")],
+    "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u WITHOUT VALIDATION": [
+        ReplaceRows(T, "EXCHANGE PARTITION"),
+        ReplaceRows(U, "EXCHANGE PARTITION"),
+    ],
+    "ALTER TABLE t CONVERT PARTITION p TO TABLE x.u": [
+        ReplaceRows(T, "CONVERT PARTITION"),
+        ReplaceRows(TableId("x", "u"), "CONVERT PARTITION"),
+    ],
+    "ALTER TABLE t IMPORT TABLESPACE": [ReplaceRows(T, "IMPORT TABLESPACE")],
+    "ALTER TABLE t REORGANIZE PARTITION p INTO (PARTITION q VALUES LESS THAN (5))": [],
     # No change of a column or a key
     "ALTER TABLE t ENGINE = InnoDB, COMMENT 'a, b', LOCK=NONE": [],
     "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES u (b), ADD CHECK (a > 1)": [],
     "ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (5))": [],
-    "ALTER TABLE t DROP PARTITION p, q": [],
     "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4": [],
     "CREATE OR REPLACE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW v AS SELECT 1": [],
     "CREATE DEFINER=CURRENT_USER() TRIGGER r BEFORE INSERT ON t FOR EACH ROW DROP TABLE u": [],

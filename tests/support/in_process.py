@@ -19,6 +19,7 @@ from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.ddl_schedule import merged_ddl
 from headgate.pipeline.engine import Engine
+from headgate.pipeline.message_targets import MessageTargets, encoded
 from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.state import State
@@ -95,14 +96,15 @@ def run_job(
     state = state or State()
     driver = Engine.__new__(Engine)  # without Spark
     driver.job, driver.signatures = job, {}
-    driver.topics = [None] * len(job.sinks)
+    driver.targets = targets = MessageTargets.__new__(MessageTargets)
+    targets.job, targets.topics = job, [None] * len(job.sinks)
     out = Out([[] for _ in job.sinks], [], state)
     known = Storage((root / "known").as_uri())
     first = 0
     for number, messages in enumerate(batches):
         batch = batch_of(messages, first, judge)
         first += len(messages)
-        more: BatchPlan | None = replace(state.plan(known.uri), topics=driver.known_topics())
+        more: BatchPlan | None = replace(state.plan(known.uri), topics=targets.known_topics())
         while more is not None:
             plan = more
             rows, reports = passed(job, plan, batch)
@@ -114,7 +116,7 @@ def run_job(
                 chosen = [r for r in rows if (r["sink"], r["step"]) == (n, step)]
                 out.written[n].extend(message for row in chosen for message in in_pack(row))
                 if step < len(ddl):
-                    records = driver.encoded(encoder, ddl[step])
+                    records = encoded(encoder, ddl[step])
                     out.written[n].extend((r.key, r.value, r.topic) for r in records)
         out.letters.extend(
             (row["dead_letter"]["offset"], row["dead_letter"]["code"])

@@ -274,11 +274,11 @@ def free_ports(count: int) -> list[int]:
 
 
 def connector_settings() -> dict[str, str]:
-    """Spark settings with the Kafka connector; without it, outside CI, only Kafka tests fail."""
+    """Spark settings with the connectors; without them, outside CI, only their tests fail."""
     try:
-        return jars.settings("kafka")
+        return jars.settings("kafka", "mariadb")
     except UsageError as error:
         if os.environ.get("CI") == "true":
             raise
-        warnings.warn(f"Spark has no Kafka connector here: {error}", stacklevel=2)
+        warnings.warn(f"Spark has no connectors here: {error}", stacklevel=2)
         return {}

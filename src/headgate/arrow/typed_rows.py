@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from headgate.arrow.casts import cast
 from headgate.arrow.events import TEXT_MAP, TIME, text_maps
 from headgate.core.event import Event, Image
-from headgate.core.values import YEAR_ONE
 
 CHANGE_FIELDS = [
     ("_misfits", TEXT_MAP),
@@ -20,20 +17,6 @@ CHANGE_FIELDS = [
     ("_commit_version", pa.int64()),
     ("_commit_timestamp", TIME),
 ]
-SIMPLE_TYPES = {
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "timestamp": TIME,
-    "timestamp_ntz": pa.timestamp("us"),
-}
 
 
 class Table(NamedTuple):
@@ -132,58 +115,3 @@ def typed_batch(
         else pa.nulls(rows, TEXT_MAP)
     )
     return pa.RecordBatch.from_arrays([*columns, reported, *change], schema=schema)
-
-
-def cast(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
-    """A text column in another type, and the texts that do not fit it, by row.
-
-    What Arrow accepts but MySQL never writes is a misfit too: `0x10`, `inf`, the year 0.
-
-    >>> column, misfits = cast(pa.array(["1", "x", None, "0x10"]), pa.int64())
-    >>> column.to_pylist(), misfits
-    ([1, None, None, None], {1: 'x', 3: '0x10'})
-    """
-    try:
-        return _cast(texts, type_), {}
-    except (pa.ArrowException, Base64Error, ValueError):
-        pass
-    column: list[Any] = []
-    wrong: dict[int, str] = {}
-    for row, text in enumerate(texts):
-        try:
-            column.append(_cast(pa.array([text.as_py()], pa.string()), type_)[0].as_py())
-        except (pa.ArrowException, Base64Error, ValueError):
-            column.append(None)
-            wrong[row] = text.as_py()
-    return pa.array(column, type_), wrong
-
-
-def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    if pa.types.is_string(type_):
-        return texts
-    if pa.types.is_binary(type_):
-        return pa.array([t and b64decode(t, validate=True) for t in texts.to_pylist()], type_)
-    if pa.types.is_timestamp(type_) and type_.tz:
-        column = pc.assume_timezone(pc.cast(texts, pa.timestamp("us")), type_.tz)
-    else:
-        column = pc.cast(texts, type_)
-    if not _sound(texts, column):
-        raise ValueError("Arrow accepted an invalid value")
-    return column
-
-
-def _sound(texts: pa.Array, column: pa.Array) -> bool:
-    type_ = column.type
-    if pa.types.is_integer(type_):
-        data = texts.buffers()[2]
-        text = b"" if data is None else data.to_pybytes()
-        return b"x" not in text and b"X" not in text
-    if pa.types.is_floating(type_):
-        return pc.all(pc.is_finite(column)).as_py() is not False
-    if pa.types.is_timestamp(type_):
-        first = pc.min(column.cast(pa.int64())).as_py()
-        return first is None or first >= YEAR_ONE
-    if pa.types.is_date32(type_):
-        first = pc.min(column.cast(pa.int32())).as_py()
-        return first is None or first >= YEAR_ONE // 86_400_000_000
-    return True

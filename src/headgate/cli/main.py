@@ -18,6 +18,8 @@ from headgate.cli.detect import detect
 from headgate.cli.formats import formats
 from headgate.cli.run import FAILED, run
 from headgate.cli.status import status
+from headgate.cli.tables import tables
+from headgate.cli.verify import verify
 from headgate.core.errors import HeadgateError, UsageError
 
 WRONG_USAGE = 2
@@ -34,7 +36,9 @@ def cli() -> None:
     """Change data capture for Apache Spark: decode every CDC dialect exactly, write any of them."""
 
 
-for command in (formats, connectors, detect, decode, convert, run, check, status, dead_letters):
+for command in (
+    formats, connectors, detect, decode, convert, run, check, status, tables, verify, dead_letters
+):  # fmt: skip
     cli.add_command(command)
 
 

@@ -24,7 +24,7 @@ def run(
     json_logs: bool,
     master: str | None,
 ) -> None:
-    """Run a job: from Kafka or files, in any dialect, to Kafka or files in any other."""
+    """Run a job: from a queue or files, in any dialect, to others in any other, or into tables."""
     read = read_job(job, source, sinks, settings)
     from headgate.pipeline.run import run as run_job
 

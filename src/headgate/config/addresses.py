@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -36,6 +36,8 @@ class Given(NamedTuple):
 
     beside: Mapping[str, str] = {}
     forced: Mapping[str, str] = {}
+    nulls: Sequence[str] = ()
+    """Those whose value is YAML's null, which may be meant as a word."""
 
 
 class Shape(Protocol):

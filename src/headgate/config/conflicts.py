@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from headgate.config.job import Job, Sink, Source
+from headgate.config.job import Job, Sink, Source, TableSink
 from headgate.core.connectors import Directory, Place, Topic
 from headgate.core.errors import UsageError, shown
 from headgate.core.names import words
@@ -23,7 +23,9 @@ wrong."""
 def check_job(job: Job) -> Iterator[Check]:
     """The checks of a job as a whole."""
     for number, sink in enumerate(job.sinks):
-        yield f"sink {number}", partial(_check_sink, job, number, sink)
+        yield f"sink {number}", partial(_check_topic, job, sink)
+    for number, each in enumerate(job.all_sinks):
+        yield f"sink {number}", partial(_check_place, job, number, each)
     routed = [(n, route.topic) for n, route in enumerate(job.routes) if route.topic is not None]
     for number, _ in routed:
         yield f"route {number}", partial(_check_route_topic, job, number)
@@ -32,21 +34,27 @@ def check_job(job: Job) -> Iterator[Check]:
         yield f"filter {number}", partial(check_columns, filter, job.schema)
 
 
-def _check_sink(job: Job, number: int, sink: Sink) -> None:
+def _check_topic(job: Job, sink: Sink) -> None:
     topic = sink.options.get("topic")
     if sink.connector.uses_topics and topic is None and not any(r.topic for r in job.routes):
         raise UsageError(
             f"the sink has no topic; write it in the URI, {SINKS.example(sink.connector.name)}, "
             "or give a route a topic"
         )
-    place = sink.connector.place(topic)
+    _check_loop(job.source, sink.connector.place(topic))
+
+
+def _check_place(job: Job, number: int, sink: Sink | TableSink) -> None:
+    place = sink.connector.place(None)
     _check_loop(job.source, place)
-    for other in job.sinks[:number]:
+    for other in job.all_sinks[:number]:
         if _shared_directory(place, other.connector.place(None)):
             raise UsageError("two sinks write into the same directory; give each its own")
 
 
 def _check_route_topic(job: Job, number: int) -> None:
+    if job.table_sinks:
+        raise UsageError("the job lands tables, which have no topics; remove topic from the route")
     route = job.routes[number]
     topics = [route.topic or ""]
     if route.to is not None:
@@ -94,7 +102,7 @@ def _check_paths(job: Job) -> None:
         directory = Directory(path)
         if any(_shared_directory(directory, read) for read in job.source.connector.places()):
             raise UsageError(f"{what} overlaps the directory that the source reads; choose another")
-        if any(_shared_directory(directory, sink.connector.place(None)) for sink in job.sinks):
+        if any(_shared_directory(directory, sink.connector.place(None)) for sink in job.all_sinks):
             raise UsageError(f"{what} overlaps the directory of a sink; choose another")
     if _real(job.checkpoint) == _real(job.dead_letters):
         raise UsageError("checkpoint and dead_letters are the same directory; give each its own")

@@ -45,6 +45,15 @@ class Sink:
         return {n: v for n, v in defaults.items() if n in known} | self.options
 
 
+@dataclass(frozen=True)
+class TableSink:
+    """Where tables are landed."""
+
+    connector: sinks.TableSink
+    name: str
+    """The URI without its secrets: how the sink is called in logs and errors."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """How a job runs: the keys of the section `pipeline`."""
@@ -101,11 +110,18 @@ class Job(Rules, Pipeline):
         "where messages come from", open=True, missing="the job has no source; add source: {uri: …}"
     )
     sinks: tuple[Sink, ...] = key(
-        "where messages go",
+        "where messages go, or where tables are landed",
         name="sink",
         open=True,
         missing="the job has no sink; add sink: {uri: …}",
     )
+    table_sinks: tuple[TableSink, ...] = ()
+    """Where tables are landed; a job has such sinks or those of messages."""
+
+    @property
+    def all_sinks(self) -> tuple[Sink | TableSink, ...]:
+        """The sinks of either kind."""
+        return (*self.sinks, *self.table_sinks)
 
 
 def sections() -> dict[str, Key]:

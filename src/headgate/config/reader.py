@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.config.conflicts import check_job
-from headgate.config.job import Job, Pipeline, Sink, Source, sections
+from headgate.config.job import Job, Pipeline, Sink, Source, TableSink, sections
 from headgate.config.overrides import override, put
 from headgate.config.sections import SectionReader
 from headgate.config.uris import Given, masked, parse_sink, parse_source
@@ -80,11 +80,17 @@ class _JobReader(SectionReader):
                 raise self.wrong(root, declared[needed].missing)
         rules = self.values(keys(Rules), entries, root)
         source = self.source(entries["source"])
-        sinks = [self.sink(node) for node in self.listed(entries["sink"], "sink")]
+        sinks = self.sinks(entries["sink"])
         if not sinks:
             raise self.wrong(entries["sink"], declared["sink"].missing)
         settings = self.pipeline(entries.get("pipeline"), name)
-        job = Job(source=source, sinks=tuple(sinks), **rules, **settings)
+        job = Job(
+            source=source,
+            sinks=tuple(each for each in sinks if isinstance(each, Sink)),
+            table_sinks=tuple(each for each in sinks if isinstance(each, TableSink)),
+            **rules,
+            **settings,
+        )
         for part, check in check_job(job):
             with self.at(self.place(part, entries, root)):
                 check()
@@ -117,7 +123,20 @@ class _JobReader(SectionReader):
         with self.among(places, uri.where):
             return parse_source(self.raw(uri, "uri"), given, self.base, self.env)
 
-    def sink(self, node: Node) -> Sink:
+    def sinks(self, node: Node) -> list[Sink | TableSink]:
+        """All sinks, which are of one kind."""
+        sinks: list[Sink | TableSink] = []
+        for each in self.listed(node, "sink"):
+            sinks.append(self.sink(each))
+            if isinstance(sinks[0], Sink) != isinstance(sinks[-1], Sink):
+                raise self.wrong(
+                    each,
+                    f"{sinks[0].connector.name} and {sinks[-1].connector.name} cannot be sinks of "
+                    "one job: a job writes messages or lands tables; run two jobs",
+                )
+        return sinks
+
+    def sink(self, node: Node) -> Sink | TableSink:
         """One sink: a mapping, or its URI alone."""
         uri, given, places = self.address(node, "sink")
         with self.among(places, uri.where):
@@ -143,14 +162,17 @@ class _JobReader(SectionReader):
             raise self.wrong(node, f"the {what} has no uri; add uri: kafka://HOST:PORT/TOPIC")
         beside: dict[str, str] = {}
         forced: dict[str, str] = {}
+        nulls = [key for key, value in entries.items() if value.is_null and key != "uri"]
         for key, value in entries.items():
-            if key != "uri":
+            if key in nulls:
+                beside[key] = "null"
+            elif key != "uri":
                 (forced if value.forced else beside)[key] = self.joined(value, key)
         places = {
             key.replace("_", "-"): value.where if value.forced else node.keys.get(key, value.where)
             for key, value in entries.items()
         }
-        return entries["uri"], Given(beside, forced), places
+        return entries["uri"], Given(beside, forced, nulls), places
 
     def joined(self, node: Node, what: str) -> str:
         """A parameter's text; a list is joined by commas."""

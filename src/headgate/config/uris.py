@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
 from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder, target
 from headgate.config.addresses import BODY, Given, masked, take_apart
-from headgate.config.job import Sink, Source
+from headgate.config.job import Sink, Source, TableSink
+from headgate.core.connectors import Address
 from headgate.core.errors import UsageError, unknown_name
 from headgate.core.options import build, names, spelled
 from headgate.core.scalars import Environment, named, size
@@ -32,15 +33,17 @@ def parse_source(
     >>> source.connector.name, source.format
     ('kafka', 'debezium')
     """
-    address = take_apart(uri, SOURCES, given or Given(), base, env or Environment())
+    given = given or Given()
+    address = take_apart(uri, SOURCES, given, base, env or Environment())
     cls = SOURCES.load(address.scheme)
+    _check_nulls(given.nulls, cls.Options)
     if cls.gives == "events":
         raise UsageError(f"{cls.name} gives events; jobs can only read messages")
     params = dict(address.params)
     format = params.pop("protocol", "auto")
     split(format)
     known = _read_options(format)
-    _check_names(params, cls, known, "source")
+    _check_names(params, cls, known | {"protocol"}, "source")
     connector_params, rest = _divided(params, cls)
     options = {n: v for n, v in rest.items() if n in known or n == BODY}
     connector = cls.from_uri(replace(address, params=connector_params))
@@ -51,21 +54,23 @@ def parse_source(
 
 def parse_sink(
     uri: str, given: Given | None = None, base: str | None = None, env: Environment | None = None
-) -> Sink:
-    """A sink from its URI.
+) -> Sink | TableSink:
+    """A sink from its URI; one of tables has no format.
 
     >>> sink = parse_sink("kafka://h/orders?protocol=canal-json&enable-tidb-extension=true")
     >>> sink.format, sink.options
     ('canal-json:ticdc', {'enable_tidb_extension': True, 'topic': 'orders'})
     """
-    address = take_apart(uri, SINKS, given or Given(), base, env or Environment())
+    given = given or Given()
+    address = take_apart(uri, SINKS, given, base, env or Environment())
     cls = SINKS.load(address.scheme)
+    _check_nulls(given.nulls, cls.Options)
     if cls.takes == "tables":
-        raise UsageError(f"{cls.name} is a table sink; jobs can only write messages")
+        return TableSink(_table_sink(address, cls), masked(uri))
     params = dict(address.params)
     format = _written_format(params)
     known = _write_options(format)
-    _check_names(params, cls, known, "sink")
+    _check_names(params, cls, known | {"protocol"}, "sink")
     connector_params, rest = _divided(params, cls)
     options = {n: v for n, v in rest.items() if n in known or n == BODY}
     options |= {n: connector_params[n] for n in cls.passed_on & known & connector_params.keys()}
@@ -84,6 +89,13 @@ def parse_sink(
     if BODY in options:
         options["compression"] = options.pop(BODY)
     return Sink(connector, masked(uri), format, _encoding(format, options, connector))
+
+
+def _table_sink(address: Address, cls: type[sinks.TableSink]) -> sinks.TableSink:
+    if "protocol" in address.params:
+        raise UsageError(f"{cls.name} lands tables, which have no format; remove protocol=…")
+    _check_names(address.params, cls, frozenset(), "sink")
+    return cls.from_uri(address, {})
 
 
 def _divided(
@@ -119,12 +131,12 @@ def _write_options(format: str) -> frozenset[str]:
 
 def _check_names(
     params: Mapping[str, str],
-    cls: type[sources.Source] | type[sinks.MessageSink],
+    cls: type[sources.Source] | type[sinks.MessageSink] | type[sinks.TableSink],
     options: frozenset[str],
     role: str,
 ) -> None:
     """Reject a parameter that neither the connector nor the format has."""
-    known = {*options, "protocol", *map(spelled, names(cls.Options)), *cls.tolerated}
+    known = {*options, *map(spelled, names(cls.Options)), *cls.tolerated}
     if "compression" in options:
         known |= {BODY}
     for name in params:
@@ -137,6 +149,14 @@ def _check_names(
                 if name.startswith(prefix):
                     raise UsageError(f"{name} {remedy}")
             raise unknown_name(f"parameter of a {cls.name} {role}", name, known)
+
+
+def _check_nulls(given: Iterable[str], options: Any) -> None:
+    """Reject a parameter without a value; of some options `null` is a value."""
+    values = {spelled(each.name): each.metadata.get("choices", ()) for each in fields(options)}
+    for name in given:
+        if "null" not in values.get(spelled(name), ()):
+            raise UsageError(f"{name} has no value; fill it or leave it out")
 
 
 def _decoding(format: str, params: Mapping[str, str]) -> dict[str, Any]:

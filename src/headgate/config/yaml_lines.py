@@ -30,6 +30,11 @@ class Node:
     keys: dict[str, str] = field(default_factory=dict)
     """Where the keys of a mapping are."""
 
+    @property
+    def is_null(self) -> bool:
+        """Whether it is the word `null` without quotes."""
+        return self.missing and isinstance(self.value, str) and self.value.lower() == "null"
+
 
 def read_yaml(data: bytes, name: str) -> Node:
     """One YAML document; every scalar is the text that was written.

@@ -13,15 +13,34 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from headgate.core.errors import UsageError, unknown_name
+from headgate.core.options import NoOptions
 from headgate.core.scalars import Environment
 
 T = TypeVar("T")
 
 Authority = Literal["hosts", "path", "none"]
 """What follows the scheme of a URI: `//USER:PASSWORD@HOST:PORT,…/PATH`, a path, or nothing."""
+
+
+class Connector(Protocol):
+    """What sources and sinks declare."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    authority: ClassVar[Authority] = "none"
+    default_port: ClassVar[int] = 0
+    Options: ClassVar[type] = NoOptions
+    """A frozen dataclass declared with `option()`: URI parameters, keys of a job file, docs and
+    `headgate connectors` derive from it."""
+    settings_prefix: ClassVar[str | None] = None
+    """Parameters that start so are settings of the client, and are not looked at."""
+    tolerated: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that are ignored: of a format that does not have them, or of the other end."""
+    unsupported: ClassVar[Mapping[str, str]] = {}
+    """What parameters start with that others have and this connector has not, and what to do."""
 
 
 class Entry(NamedTuple):

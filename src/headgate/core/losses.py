@@ -81,6 +81,7 @@ VALUES = {
     "1970), because the column type is not known, or the value does not match it; give a "
     "schema (--schema FILE), or columns='price DECIMAL(9,2)' as an option of the source format",
     "misfit": "a value that does not fit its column's type is written as text",
+    "misfit-null": "a value that does not fit its column's type is landed as NULL (on-misfit=null)",
 }
 """Values that a format may be unable to write."""
 

@@ -24,6 +24,7 @@ from headgate.core.errors import HeadgateError
 from headgate.pipeline.partition_worker import worker_function
 from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.work_rows import WORK_SCHEMAS
+from headgate.sources.base import Deferred
 from headgate.spark import filesystem
 
 TaskReport = tuple[int, list[bytes]]
@@ -77,7 +78,7 @@ class PassRunner:
         alone = str(spark.sparkContext.master).startswith("local")
         self.storage_level = StorageLevel(True, True, False, True, 1 if alone else 2)
 
-    def run(self, messages: DataFrame, plan: BatchPlan) -> PassResult:
+    def run(self, messages: DataFrame | Deferred, plan: BatchPlan) -> PassResult:
         """Run a pass and hold its rows."""
         number, accumulator = next(self.numbers), self.reports
         accumulator.value = []
@@ -86,7 +87,12 @@ class PassRunner:
             accumulator.add([(number, reports)])
 
         schema = from_arrow_schema(WORK_SCHEMAS[plan.emit])
-        work = messages.mapInArrow(worker_function(self.job, plan, report), schema)
+        process = worker_function(self.job, plan, report)
+        if isinstance(messages, Deferred):
+            read = messages.read
+            work = messages.rows.mapInArrow(lambda rows: process(read(rows)), schema)
+        else:
+            work = messages.mapInArrow(process, schema)
         rows = work.localCheckpoint(eager=True, storageLevel=self.storage_level)
         with released_on_error(rows):
             task_reports = [reports for n, reports in accumulator.value if n == number]
@@ -119,7 +125,8 @@ def for_workers(job: Job) -> Job:
 
     A worker gets no secrets, except those of the file system of the checkpoint.
     """
-    sinks = [replace(s, connector=s.connector.for_workers()) for s in job.sinks]
+    sinks = tuple(replace(s, connector=s.connector.for_workers()) for s in job.sinks)
+    tables = tuple(replace(s, connector=s.connector.for_workers()) for s in job.table_sinks)
     source = replace(job.source, connector=job.source.connector.for_workers())
     settings = filesystem.for_workers([job.checkpoint], job.settings)
-    return replace(job, source=source, sinks=tuple(sinks), settings=settings)
+    return replace(job, source=source, sinks=sinks, table_sinks=tables, settings=settings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,8 +24,10 @@ class MessageBatch:
     ['orders-0-7', 'orders-0-8']
     """
 
-    def __init__(self, partition: Partition, rows: pa.RecordBatch) -> None:
+    def __init__(self, partition: Partition, rows: pa.RecordBatch, first: int = 0) -> None:
         self.partition, self.rows = partition, rows
+        self.first = first
+        """The number of the first message, for those that have no offset."""
         headers = rows.column("headers")
         self.headers = None if headers.null_count == len(headers) else headers.to_pylist()
         """The headers of each message as text; None where no message has any."""
@@ -31,6 +35,20 @@ class MessageBatch:
     def offsets(self) -> pa.Array:
         """Topic, partition and offset of each message as one text."""
         return offset_names(self.partition, self.rows)
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """What orders the messages of a partition: their offsets, or as they were read."""
+        offsets = self.rows.column("offset")
+        if offsets.null_count:
+            return list(range(self.first, self.first + self.rows.num_rows))
+        return list(offsets.to_pylist())
+
+    @cached_property
+    def partition_name(self) -> str:
+        """Topic and partition as one text."""
+        topic, number = self.partition
+        return f"{topic}-{'' if number is None else number}"
 
     def places(self) -> list[str]:
         """What identifies each message: its place in a file, or its topic, partition and offset."""
@@ -61,6 +79,8 @@ class Change(msgspec.Struct, gc=False):
     """What a repeat of it is recognised by."""
     name: str
     """What it is known by to a reader of its message."""
+    number: int = 0
+    """Which of its message's events it is."""
     verdict: str = KEEP
     """What the job's row conditions say of it."""
     delete: Event | None = None

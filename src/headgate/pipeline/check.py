@@ -10,17 +10,22 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headgate.arrow.events import most_bytes_of
-from headgate.codec.decoder import decode_message, decoder
+from headgate.codec.decoder import decode_message
 from headgate.codec.encoder import Encoder
-from headgate.config.job import Job, Sink
+from headgate.config.job import Job, Sink, TableSink
 from headgate.core.connectors import Report
 from headgate.core.errors import shown
 from headgate.core.event import Event
 from headgate.core.losses import SENTENCES
-from headgate.pipeline.counts import table_name
+from headgate.landing.changes import PlacedEvents, changes_of
+from headgate.landing.shape import union
+from headgate.pipeline.catalog import file_tables
+from headgate.pipeline.codecs import job_decoder
+from headgate.pipeline.counts import full_name, table_name
 from headgate.pipeline.engine import with_schema
 from headgate.pipeline.row_filter.check import check_conditions
 from headgate.pipeline.run import job_session, with_session_settings
+from headgate.pipeline.table_output import NULLED, typing_of
 from headgate.selection.selection import Selection, SelectionError
 from headgate.sinks.base import Target
 
@@ -35,8 +40,10 @@ class Sample:
     rejected: Counter[str] = field(default_factory=Counter)
     events: list[Event] = field(default_factory=list)
     """The events that would be written, under their new names."""
+    untyped: list[list[str] | None] = field(default_factory=list)
+    """Of each, columns whose values are none of their type."""
 
-    def add(self, event: Event, selection: Selection) -> None:
+    def add(self, event: Event, selection: Selection, untyped: list[str] | None = None) -> None:
         """Select and route one event."""
         if event.error:
             self.rejected[": ".join(event.error)] += 1
@@ -55,6 +62,7 @@ class Sample:
             target = {"to": table_name(shaped), "topic": topic, "events": 0}
             self.tables.setdefault(table_name(event), target)["events"] += 1
         self.events.append(shaped)
+        self.untyped.append(untyped)
 
 
 def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
@@ -65,12 +73,14 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     source = job.source.connector
     reads = source.check(spark, job.settings)
     messages = list(source.sample(spark, job.settings, sample))
-    decode = decoder(job.source.format, **with_schema(job.source, job.schema).options)
+    source_with_schema = with_schema(job.source, job.schema)
+    decode, tables = job_decoder(source_with_schema), file_tables(source_with_schema).copy()
     limit = most_bytes_of(job.source.options)
     selection, sampled = Selection(job), Sample()
     for key, value, topic in messages:
         for event in decode_message(decode, key, value, topic, limit):
-            sampled.add(event, selection)
+            tables.learn(event)
+            sampled.add(event, selection, tables.complete(event))
     return {
         "job": job.name,
         "reads": reads.facts,
@@ -79,7 +89,10 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
         "tables": sampled.tables,
         "filtered": dict(sampled.filtered),
         "rejected": dict(sampled.rejected.most_common()),
-        "writes": [written(spark, job, sink, sampled.events) for sink in job.sinks],
+        "writes": [
+            *(written(spark, job, sink, sampled.events) for sink in job.sinks),
+            *(landed(spark, job, sink, sampled) for sink in job.table_sinks),
+        ],
     }
 
 
@@ -107,6 +120,28 @@ def written(spark: SparkSession, job: Job, sink: Sink, events: list[Event]) -> d
     }
 
 
+def landed(spark: SparkSession, job: Job, sink: TableSink, sample: Sample) -> dict[str, Any]:
+    """The tables that a sink would make, and what would not fit them."""
+    places = [""] * len(sample.events)
+    given = PlacedEvents(sample.events, places, places, sample.untyped)
+    found = changes_of(given, typing_of(sink.connector))
+    shapes = union(table.shape for table in found.tables)
+    target = Target("", sink.name, {}, job.settings)
+    return {
+        "sink": sink.name,
+        "tables": {
+            full_name(*shape.table): {
+                "columns": {column.name: column.type for column in shape.columns},
+                "key": list(shape.key),
+            }
+            for shape in shapes
+        },
+        "losses": {NULLED: len(found.nulled)} if found.nulled else {},
+        "rejected": dict(Counter(": ".join(error) for error in found.rejected.values())),
+        **sink.connector.check(spark, target).facts,
+    }
+
+
 def described(report: dict[str, Any]) -> Iterator[str]:
     """The report as lines."""
     yield f"job {report['job']}"
@@ -123,7 +158,14 @@ def described(report: dict[str, Any]) -> Iterator[str]:
     for reason, n in report["rejected"].items():
         yield f"  dead letters: {n} x {reason}"
     for sink in report["writes"]:
-        yield f"  writes {sink['messages']} messages to {sink['sink']} as {sink['format']}"
+        if "tables" in sink:
+            yield f"  lands {len(sink['tables'])} tables in {sink['sink']}"
+        else:
+            yield f"  writes {sink['messages']} messages to {sink['sink']} as {sink['format']}"
+        for table, shape in sink.get("tables", {}).items():
+            columns = ", ".join(f"{name} {type_}" for name, type_ in shape["columns"].items())
+            key = f"key {', '.join(shape['key'])}" if shape["key"] else "without a key"
+            yield f"    table {shown(table)[1:-1]}, {key}: {columns}"
         for reason, n in sink["rejected"].items():
             yield f"    rejected: {n} x {reason}"
         for code, n in sink["losses"].items():

@@ -75,6 +75,8 @@ class Counts(msgspec.Struct):
     rejected_events: int = 0
     """Events of the dead letters, as far as they were not counted before."""
     losses: dict[str, int] = {}
+    merged: dict[str, dict[str, int]] = {}
+    """What merges did to landed tables: rows upserted and deleted, and changes ignored."""
 
     def add(self, other: Counts) -> None:
         """Add the counts of a partition.
@@ -91,7 +93,11 @@ class Counts(msgspec.Struct):
         self.late += other.late
         self.filtered += other.filtered
         self.rejected_events += other.rejected_events
-        for total, added in ((self.rows, other.rows), (self.rejected, other.rejected)):
+        for total, added in (
+            (self.rows, other.rows),
+            (self.rejected, other.rejected),
+            (self.merged, other.merged),
+        ):
             for table, counts in added.items():
                 add_table(total, table, counts)
         add_counts(self.losses, other.losses)

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.events import decode_columns, most_bytes_of
+from headgate.arrow.headers import from_text, header_bytes, to_text
 from headgate.arrow.messages import Partition
 from headgate.codec.decoder import decode_message
 from headgate.codec.encoder import Encoder
@@ -87,6 +88,8 @@ class FastPathResult:
     """The templates of what was spliced, and how often."""
     names: pa.Array
     """What the changes of all rows are known by."""
+    headers: CarriedHeaders | None
+    """The headers of all rows, if any has some."""
     rows: Any
     """The numbers of the rows that were not spliced."""
     rest: pa.RecordBatch
@@ -149,7 +152,33 @@ class FastPathResult:
         columns["topic"] = by_kind(fixed.topic, kinds)
         if fixed.table.null_count < len(fixed.table):
             columns["table"] = by_kind(fixed.table, kinds)
+        if self.headers is not None:
+            columns["headers"] = self.headers.texts.take(pa.array(rows))
         return rows, columns
+
+
+class CarriedHeaders(NamedTuple):
+    """The headers of messages, which go on with what is made of them."""
+
+    texts: pa.Array
+    sizes: Any
+    """How many bytes of a message they take."""
+
+
+def carried_headers(column: pa.Array) -> CarriedHeaders | None:
+    """The headers of messages without the ids of an earlier job; None where no message has any.
+
+    >>> found = carried_headers(pa.array(['[{"key":"trace","value":"AQ=="}]', None]))
+    >>> found.texts.to_pylist(), found.sizes.tolist()
+    (['[{"key":"trace","value":"AQ=="}]', None], [16, 0])
+    """
+    if column.null_count == len(column):
+        return None
+    encoded = column.dictionary_encode()
+    each = [*map(from_text, encoded.dictionary.to_pylist()), ()]
+    rows = encoded.indices.fill_null(len(each) - 1)
+    texts = pa.array(map(to_text, each), pa.string(), size=len(each)).take(rows)
+    return CarriedHeaders(texts, np.array([*map(header_bytes, each)])[rows.to_numpy()])
 
 
 def identity_record(event: Event) -> Iterator[WrittenRecord]:
@@ -275,7 +304,7 @@ class FastPath:
 
     def take(self, partition: Partition, messages: pa.RecordBatch) -> FastPathResult | None:
         """Splice a batch as far as possible; None if all of it has to be decoded."""
-        if not self.possible or messages.column("headers").null_count < messages.num_rows:
+        if not self.possible:
             return None
         if self.splicer is None:
             self.splicer = self.find_splicer(messages)
@@ -283,7 +312,10 @@ class FastPath:
             return None
         spliced = self.splicer.run(messages.column("key"), messages.column("value"))
         self.wrong |= self.splicer.wrong
-        if spliced is None or self.too_large(spliced):
+        if spliced is None:
+            return None
+        headers = carried_headers(messages.column("headers"))
+        if self.too_large(spliced, headers):
             return None
         rows = np.flatnonzero(spliced.templates < 0)
         rest = messages.take(pa.array(rows))
@@ -302,7 +334,9 @@ class FastPath:
             for row, id_ in zip(placed.rows, placed.ids):
                 known_by[row] = id_.hex()
             names = pa.array(known_by, pa.string())
-        return FastPathResult(spliced, templates, names, rows, rest, events, counts, placed)
+        return FastPathResult(
+            spliced, templates, names, headers, rows, rest, events, counts, placed
+        )
 
     def placed(self, spliced: Spliced) -> PlacedChanges:
         """The changes that have a place in the source's log."""
@@ -319,11 +353,13 @@ class FastPath:
         tables = by_kind(spliced.columns.topic, spliced.kinds[records]).to_pylist()
         return PlacedChanges(rows.tolist(), ids, tables, commits, spliced.times[rows].tolist())
 
-    def too_large(self, spliced: Spliced) -> bool:
-        """Whether any message, or its key, is larger than a sink takes."""
+    def too_large(self, spliced: Spliced, headers: CarriedHeaders | None) -> bool:
+        """Whether any message, or its key and headers, is larger than a sink takes."""
         if not len(spliced.rows):
             return False
         keys = np.diff(spliced.key_ends)
+        if headers is not None:
+            keys = keys + headers.sizes[spliced.rows]
         whole = np.diff(spliced.value_ends) + keys
         sinks = [sink.connector for sink in self.job.sinks]
         return any(

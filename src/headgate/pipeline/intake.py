@@ -112,7 +112,7 @@ class Intake:
                 name = f"{places[row]}.{number}" if number else places[row]
                 if by_place and event.kind == "row":
                     id_ = placed_identity(places[row], number)
-            changes.append(Change(event, messages, row, id_, name, verdict))
+            changes.append(Change(event, messages, row, id_, name, number, verdict))
         ids = [change.id for change in changes]
         keys = messages.rows.column("key")
         for n, delete in self.pairs.take(events, rows, keys, ids, verdicts).items():

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
+from headgate.codec.sequence import order
 from headgate.core.event import Event
 
 
@@ -16,28 +17,6 @@ class _HasEvent(Protocol):
 T = TypeVar("T", bound=_HasEvent)
 
 AN_HOUR = 3_600_000_000
-Order = tuple[str, tuple[int, ...]]
-"""A kind of order and a place in it; only places of one kind compare."""
-
-
-def order(event: Event) -> Order | None:
-    """A change's place in the source's order; numbers compare as numbers.
-
-    >>> event = Event("row", "insert", "d", "t", position={"file": "bin.000009", "pos": "4"})
-    >>> order(event)
-    ('binlog  bin', (9, 4, 0))
-    """
-    if event.commit_ts is not None:
-        return ("commit", (event.commit_ts,))
-    position = event.position
-    if position is None:
-        return None
-    file, _, number = position.get("file", "").rpartition(".")
-    place = (number, position.get("pos", ""), position.get("row", "0"))
-    if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in place):
-        return None
-    # Another server counts its files anew.
-    return (f"binlog {position.get('server_id', '')} {file}", tuple(map(int, place)))
 
 
 def comes_before(earlier: Event, later: Event) -> bool | None:

@@ -1,15 +1,17 @@
-"""What a pass makes of selected changes: messages in each sink's format, or events as columns."""
+"""What a pass makes of selected changes, and how it makes messages of them.
+
+For sinks of tables: table_output.py.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.events import to_batch
 from headgate.arrow.headers import ID_HEADER, from_text, to_text
 from headgate.codec.encoder import Encoded, Encoder
 from headgate.codec.packing import packed
@@ -20,7 +22,7 @@ from headgate.pipeline.change import Change
 from headgate.pipeline.counts import table_name
 from headgate.pipeline.delivery import DeliveryCheck, Fitting
 from headgate.pipeline.fast_path import FastPathResult
-from headgate.pipeline.plan import KnownTopics
+from headgate.pipeline.plan import KnownTopics, Shapes
 from headgate.pipeline.rejections import Rejection, Rejections
 from headgate.pipeline.work_rows import slices, work_rows
 from headgate.spark.row_packing import flat_rows, pack_messages
@@ -36,6 +38,10 @@ class Output(Protocol):
     with_headers: bool
     """Whether any message has more headers than its id."""
 
+    @property
+    def shapes(self) -> list[Shapes]:
+        """By sink, the shapes of the tables that have changes; messages have none."""
+
     def prepare(self, changes: Sequence[Change]) -> Rejections:
         """Make what is written of changes, and tell the messages that cannot be written."""
 
@@ -43,51 +49,6 @@ class Output(Protocol):
         self, step: int, changes: Sequence[Change], spliced: FastPathResult | None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of changes that were prepared, and of those that the fast path took."""
-
-
-class EventOutput:
-    """Events as columns, for sinks that write tables.
-
-    >>> from headgate.core.event import Event
-    >>> from headgate.pipeline.change import MessageBatch
-    >>> from headgate.arrow.messages import MESSAGE_SCHEMA
-    >>> message = {"topic": "orders", "partition": 0, "offset": 7, "value": b""}
-    >>> rows = pa.RecordBatch.from_pylist([message], MESSAGE_SCHEMA)
-    >>> event = Event("row", "insert", "d", "t", after={"id": "1"})
-    >>> change = Change(event, MessageBatch(("orders", 0), rows), 0, None, "orders-0-7")
-    >>> (found,) = EventOutput().rows(2, [change], None)
-    >>> found["step"].to_pylist(), found["event"][0]["origin"]["offset"].as_py()
-    ([2], 7)
-    """
-
-    def __init__(self) -> None:
-        self.topics: list[set[str]] = []
-        self.losses: Counter[tuple[str, ...]] = Counter()
-        self.with_headers = False
-
-    def prepare(self, changes: Sequence[Change]) -> Rejections:
-        """The messages of invalid events."""
-        return {
-            change.message: Rejection(*change.event.error, table_name(change.event))
-            for change in changes
-            if change.event.error is not None
-        }
-
-    def rows(
-        self, step: int, changes: Sequence[Change], spliced: FastPathResult | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """The events of changes, with the coordinates of their messages."""
-        start = 0
-        for end in range(1, len(changes) + 1):
-            if end < len(changes) and changes[end].messages is changes[start].messages:
-                continue
-            part = changes[start:end]
-            at = pa.array([change.row for change in part], pa.int32())
-            origin = part[0].messages.rows.select(["topic", "partition", "offset", "timestamp"])
-            events = to_batch([change.event for change in part], origin.take(at))
-            steps = pa.array([step] * len(part), pa.int32())
-            yield work_rows("events", step=steps, event=events.to_struct_array())
-            start = end
 
 
 class Outgoing(NamedTuple):
@@ -137,6 +98,7 @@ class MessageOutput:
         self.topics: list[set[str]] = [set() for _ in encoders]
         self.losses: Counter[tuple[str, ...]] = Counter()
         self.with_headers = False
+        self.shapes: list[Shapes] = []
 
     def prepare(self, changes: Sequence[Change]) -> Rejections:
         """Encode changes for every sink; a message that one sink cannot take goes to none."""
@@ -169,6 +131,7 @@ class MessageOutput:
             if spliced is not None:
                 rows, columns = spliced.messages(sink)
                 topics.update(pc.unique(columns["topic"].drop_null()).to_pylist())
+                self.with_headers |= any_headers(columns)
                 if len(rows):
                     encoded = [c.row for c, o in zip(changes, outcomes) for _ in o.records]
                     first = flat_rows(len(rows), **columns)
@@ -177,6 +140,11 @@ class MessageOutput:
                     continue
             for part in slices([len(r.key or b"") + len(r.value or b"") for r in outgoing.records]):
                 yield work_rows("messages", **pack_messages(sink, step, outgoing.flat(part)))
+
+
+def any_headers(columns: Mapping[str, pa.Array]) -> bool:
+    """Whether any of some messages has headers."""
+    return "headers" in columns and columns["headers"].null_count < len(columns["headers"])
 
 
 def encoded(encoder: Encoder, change: Change) -> Encoded:

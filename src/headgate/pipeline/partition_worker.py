@@ -19,7 +19,7 @@ from headgate.arrow.messages import Partition
 from headgate.codec.encoder import Encoder
 from headgate.config.job import Job
 from headgate.core.event import qualified
-from headgate.core.limits import SPLICED_ROWS
+from headgate.core.limits import BATCH_ROWS, SPLICED_ROWS
 from headgate.pipeline.catalog import known_tables, read_catalog
 from headgate.pipeline.change import KEEP, Change, MessageBatch
 from headgate.pipeline.codecs import job_decoder, job_encoders
@@ -29,12 +29,16 @@ from headgate.pipeline.dedup import identity, settle
 from headgate.pipeline.fast_path import FastPath, FastPathResult
 from headgate.pipeline.intake import Intake
 from headgate.pipeline.ordering import by_commit
-from headgate.pipeline.output import EventOutput, MessageOutput, Output
+from headgate.pipeline.output import MessageOutput, Output
 from headgate.pipeline.plan import BatchPlan, PartitionReport, PartitionState, PlannedDdl
 from headgate.pipeline.rejections import DeadLetters, invalid_event
+from headgate.pipeline.table_output import TableOutput, placed
 from headgate.selection.selection import Selection
 from headgate.spark.api import fast_worker
 from headgate.spark.storage import Storage
+
+_json = msgspec.json.Encoder(enc_hook=str).encode
+"""The last delete may hold numbers as they were sent, which are texts of a class of their own."""
 
 
 def worker_function(
@@ -89,9 +93,12 @@ class Worker:
         self.catalog = read_catalog(self.storage, plan.catalog)
         self.tables = known_tables(self.storage, plan.catalog, job.source)
         self.encoders: list[Encoder] = []
-        self.ddl_output: Output = EventOutput()
         self.fast_path: FastPath | None = None
-        if plan.emit == "messages":
+        self.rows_at_once = BATCH_ROWS
+        if plan.emit == "tables":
+            self.ddl_output: Output = TableOutput(job, plan.job_id)
+            self.rows_at_once = SPLICED_ROWS  # as the changes of many tables are few of each
+        else:
             self.encoders = job_encoders(job, plan.topics)
             # DDL has encoders of its own, which learn from it: rows are completed elsewhere.
             self.ddl_output = MessageOutput(job, job_encoders(job, plan.topics), plan.topics)
@@ -104,8 +111,8 @@ class Worker:
 
     def output(self) -> Output:
         """What makes rows of the changes of a partition."""
-        if self.plan.emit == "events":
-            return EventOutput()
+        if self.plan.emit == "tables":
+            return TableOutput(self.job, self.plan.job_id)
         return MessageOutput(self.job, self.encoders, self.plan.topics)
 
     def take(self, partition: Partition, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -146,6 +153,7 @@ class PartitionPass:
     def take(self, messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Process messages that follow those before."""
         worker = self.worker
+        first = worker.plan.first + self.counts.messages
         self.counts.messages += messages.num_rows
         # The fast path knows the tables as they were before the batch.
         if worker.fast_path and not self.sorts and not self.ddl.planned:
@@ -153,11 +161,11 @@ class PartitionPass:
             if spliced is not None and self.intake.all_new(spliced.ids):
                 yield from self.take_spliced(messages, spliced)
                 return
-        for several in bounded(messages):
+        for several in bounded(messages, worker.rows_at_once):
             for part, events, counts in decode_parts(several, worker.decode, worker.limit):
-                changes = self.intake.new_changes(
-                    MessageBatch(self.partition, part), events, counts
-                )
+                batch = MessageBatch(self.partition, part, first)
+                first += part.num_rows
+                changes = self.intake.new_changes(batch, events, counts)
                 if self.sorts:
                     self.pending += changes
                 else:
@@ -233,7 +241,10 @@ class PartitionPass:
             self.counts.repeated += 1
             return
         event, selection = change.event, self.worker.selection
-        ddl = PlannedDdl(event, event, change.name, False, partition=self.partition)
+        (position,) = placed([change], self.worker.plan.job_id).positions
+        ddl = PlannedDdl(
+            event, event, change.name, False, partition=self.partition, position=position
+        )
         try:
             ddl.wanted, ddl.topic = selection.wants(event), selection.topic_of(event)
             ddl.event = selection.shape(event)
@@ -292,8 +303,9 @@ class PartitionPass:
             for code in codes:
                 add_counts(self.counts.losses, {code: n})
         report.topics, report.steps = list(map(sorted, self.output.topics)), sorted(self.steps)
+        report.shapes = self.output.shapes
         report.with_headers, report.rejection = self.output.with_headers, self.dead_letters.first
         report.disordered, report.signatures = self.intake.order.disordered, self.intake.signatures
         report.fastpath_wrong = worker.fast_path is not None and worker.fast_path.wrong
         report.state = self.intake.state_after(worker.job.remember)
-        worker.reports.append(msgspec.json.encode(report))
+        worker.reports.append(_json(report))

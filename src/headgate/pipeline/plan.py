@@ -13,12 +13,15 @@ import msgspec
 
 from headgate.arrow.messages import Partition
 from headgate.core.event import Event
+from headgate.landing.shape import TableShape
 from headgate.pipeline.counts import Counts
 from headgate.pipeline.dedup_store import IdFile
 from headgate.pipeline.tombstones import Deleted
 
-Emit = Literal["messages", "events"]
-"""What a pass gives for the sinks: messages in their formats, or events as columns."""
+Emit = Literal["messages", "tables"]
+"""What a pass gives for the sinks: messages in their formats, or typed changes of tables."""
+Shapes = dict[int, list[TableShape]]
+"""The shapes of tables by step: before the first DDL is 0."""
 
 
 class PlannedDdl(msgspec.Struct):
@@ -35,6 +38,8 @@ class PlannedDdl(msgspec.Struct):
     """Where a route sends it."""
     partition: Partition | None = None
     """Where it was read."""
+    position: str = ""
+    """Its place in the source's order, or else in its partition (codec/sequence.py)."""
     rejected: bool = False
     """Whether it became a dead letter, and so was not applied."""
 
@@ -78,6 +83,10 @@ class BatchPlan:
     topics: tuple[KnownTopics, ...] = ()
     """By sink."""
     emit: Emit = "messages"
+    job_id: str = ""
+    """Whose order it is where changes have no position in the source's log."""
+    first: int = 0
+    """What messages of a partition are numbered from that have no offsets."""
 
 
 class PartitionReport(msgspec.Struct):
@@ -92,6 +101,8 @@ class PartitionReport(msgspec.Struct):
     """By sink, where messages go."""
     steps: list[int] = []
     """Between which DDL there are messages: before the first is 0."""
+    shapes: list[Shapes] = []
+    """By sink, the shapes of the tables that have changes, as far as these tell."""
     with_headers: bool = False
     """Whether any message has more headers than its id."""
     rejection: tuple[str, str] | None = None

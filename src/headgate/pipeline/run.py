@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -105,9 +105,15 @@ class JobFailed(HeadgateError):
     """Something that the job depends on failed; started again, it goes on where it was."""
 
 
-def job_session(job: Job, master: str | None, long_running: bool = False) -> SparkSession:
-    """The session of a job, with the connectors that it needs."""
-    needed = [*job.source.connector.jars, *(n for sink in job.sinks for n in sink.connector.jars)]
+def job_session(
+    job: Job, master: str | None, long_running: bool = False, more: Sequence[str] = ()
+) -> SparkSession:
+    """The session of a job, with the connectors that it needs, and `more`."""
+    needed = [
+        *more,
+        *job.source.connector.jars,
+        *(n for sink in job.all_sinks for n in sink.connector.jars),
+    ]
     for path in (job.checkpoint, job.dead_letters):
         needed += filesystem.jars_for(path)
     schemes = {filesystem.scheme_of(path) for path in remote_paths(job)}
@@ -148,7 +154,7 @@ def start_workers(spark: SparkSession) -> None:
 
 def remote_paths(job: Job) -> list[str]:
     """The job's paths that are not on the local file system."""
-    places = [*job.source.connector.places(), *(s.connector.place(None) for s in job.sinks)]
+    places = [*job.source.connector.places(), *(s.connector.place(None) for s in job.all_sinks)]
     paths = [place.path for place in places if isinstance(place, Directory)]
     directories = (job.checkpoint, job.dead_letters)
     return [path for path in (*directories, *paths) if filesystem.is_remote(path)]

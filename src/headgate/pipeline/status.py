@@ -147,13 +147,14 @@ def describe(status: Status) -> str:
 
 
 def details(status: Status) -> Iterator[str]:
-    """A status as lines: the job, then for each table the rows written and the dead letters."""
+    """A status as lines: the job, then for each table its changes, dead letters and merges."""
     yield describe(status)
     totals = status.totals
-    for table in sorted({*totals.rows, *totals.rejected}):
+    for table in sorted({*totals.rows, *totals.rejected, *totals.merged}):
         rows, rejected = totals.rows.get(table, {}), totals.rejected.get(table, {})
         counts = [f"{n:,} {op}" for op, n in sorted(rows.items())]
         counts += [f"{n:,} rejected ({code})" for code, n in sorted(rejected.items())]
+        counts += [f"{n:,} rows {what}" for what, n in totals.merged.get(table, {}).items() if n]
         yield f"  {shown(table)[1:-1] or '(no table)'}: {', '.join(counts)}"
 
 
@@ -203,6 +204,13 @@ def metrics(status: Status) -> Iterator[Any]:
         for code, n in counts.items():
             rejected.add_metric([status.name, table, code], n)
     yield rejected
+    merged = CounterMetricFamily(
+        "headgate_merged", "What merges did to landed tables", labels=["job", "table", "result"]
+    )
+    for table, counts in totals.merged.items():
+        for result, n in counts.items():
+            merged.add_metric([status.name, table, result], n)
+    yield merged
     for name, help_, gauge in (
         ("rate", "Messages per second, of the last batch", status.rate),
         ("lag_offsets", "Messages in the source that are not processed yet", status.lag_offsets),

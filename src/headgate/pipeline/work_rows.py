@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.arrow.events import EVENT_SCHEMA
 from headgate.arrow.messages import DEAD_LETTER
 from headgate.core.limits import BATCH_BYTES
 from headgate.pipeline.plan import Emit
@@ -15,11 +14,18 @@ from headgate.spark.row_packing import PACK_SCHEMA
 
 WORK_SCHEMAS: dict[Emit, pa.Schema] = {
     "messages": pa.schema([*PACK_SCHEMA, ("dead_letter", DEAD_LETTER)]),
-    "events": pa.schema(
-        [("step", pa.int32()), ("event", pa.struct(EVENT_SCHEMA)), ("dead_letter", DEAD_LETTER)]
+    "tables": pa.schema(
+        [
+            ("sink", pa.int32()),
+            ("step", pa.int32()),
+            ("table", pa.string()),
+            ("count", pa.int64()),
+            ("changes", pa.binary()),
+            ("dead_letter", DEAD_LETTER),
+        ]
     ),
 }
-"""A row is messages for a sink, an event, or a dead letter."""
+"""A row is messages for a sink, packed changes of a table, or a dead letter."""
 
 
 def work_rows(emit: Emit, **columns: Any) -> pa.RecordBatch:

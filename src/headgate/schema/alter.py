@@ -16,6 +16,7 @@ from headgate.schema.changes import (
     Position,
     RenameColumn,
     RenameIndex,
+    ReplaceRows,
     SetDefault,
     SetPrimaryKey,
     TableId,
@@ -23,7 +24,7 @@ from headgate.schema.changes import (
 from headgate.schema.columns import ReadColumn, read_column, read_default
 from headgate.schema.create_table import has_binary_charset, read_index
 from headgate.schema.definition import Index
-from headgate.schema.statement import LAST_ACTIONS, Action
+from headgate.schema.statement import LAST_ACTIONS, Action, table_words
 from headgate.schema.tokenizer import Cursor, Unreadable, set_of
 
 _HARMLESS = set_of("""
@@ -39,11 +40,10 @@ _HARMLESS = set_of("""
 """The first words of parts that change no column and no key."""
 _NO_CHANGE = (
     "ADD FOREIGN KEY", "ADD CHECK", "ADD PARTITION", "ADD PERIOD", "DROP FOREIGN KEY", "DROP CHECK",
-    "DROP PARTITION",
 )  # fmt: skip
 
 
-def read_action(table: TableId, action: Action, sql: str) -> Iterable[AlterTable]:
+def read_action(table: TableId, action: Action, sql: str) -> Iterable[AlterTable | ReplaceRows]:
     """The changes of one part; a new name of the table is not among them."""
     read = _READERS.get(action.kind)
     if read is not None:
@@ -172,6 +172,22 @@ def _drop_primary_key(table: TableId, action: Action, sql: str) -> list[AlterTab
     return [SetPrimaryKey(table, ())]
 
 
+def _replace_rows(table: TableId, action: Action, sql: str) -> list[ReplaceRows]:
+    """What partitions and table spaces take away or bring; EXCHANGE does it to another table too.
+
+    A partition that is converted is, or becomes, another table.
+    """
+    tables, cursor = [table], action.cursor
+    while not cursor.done():
+        if cursor.take("TABLE"):
+            words = table_words(cursor)
+            database = words[0].text if len(words) > 1 else table.database
+            tables.append(TableId(database, words[-1].text))
+        else:
+            cursor.at += 1
+    return [ReplaceRows(each, action.kind) for each in tables]
+
+
 def _alter(table: TableId, cursor: Cursor, sql: str) -> list[AlterTable]:
     """ALTER COLUMN … SET or DROP DEFAULT, ALTER INDEX, ALTER CHECK."""
     cursor.at += 1
@@ -189,7 +205,7 @@ def _alter(table: TableId, cursor: Cursor, sql: str) -> list[AlterTable]:
     raise cursor.error(f"ALTER COLUMN … {shown(cursor.text())} is not known")
 
 
-_READERS: dict[str, Callable[[TableId, Action, str], list[AlterTable]]] = {
+_READERS: dict[str, Callable[[TableId, Action, str], Iterable[AlterTable | ReplaceRows]]] = {
     "ADD COLUMN": _add_column,
     "ADD INDEX": _add_index,
     "ADD VECTOR INDEX": _add_index,
@@ -202,4 +218,14 @@ _READERS: dict[str, Callable[[TableId, Action, str], list[AlterTable]]] = {
     "CHANGE COLUMN": _change_column,
     "RENAME COLUMN": _rename_column,
     "RENAME INDEX": _rename_index,
+    "DROP PARTITION": _replace_rows,
+    "TRUNCATE PARTITION": _replace_rows,
+    "EXCHANGE PARTITION": _replace_rows,
+    "CONVERT PARTITION": _replace_rows,
+    "CONVERT TABLE": _replace_rows,
+    "FIRST PARTITION": _replace_rows,
+    "DISCARD PARTITION": _replace_rows,
+    "DISCARD TABLESPACE": _replace_rows,
+    "IMPORT PARTITION": _replace_rows,
+    "IMPORT TABLESPACE": _replace_rows,
 }

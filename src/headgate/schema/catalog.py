@@ -19,6 +19,7 @@ from headgate.schema.changes import (
     DropDatabase,
     DropTable,
     RenameTable,
+    ReplaceRows,
     SchemaChange,
     TruncateTable,
     Unknown,
@@ -244,6 +245,7 @@ class Catalog:
 _APPLY: dict[type, Callable[[Catalog, Any], None]] = {
     CreateDatabase: Catalog._leave,
     TruncateTable: Catalog._leave,
+    ReplaceRows: Catalog._leave,
     DropDatabase: Catalog._drop_database,
     CreateTable: Catalog._create_table,
     DropTable: Catalog._drop_table,

@@ -87,6 +87,14 @@ class TruncateTable(_Change, frozen=True):
     table: TableId
 
 
+class ReplaceRows(_Change, frozen=True):
+    """Rows go or come without a row event: DROP, TRUNCATE or EXCHANGE PARTITION and the like."""
+
+    table: TableId
+    action: str
+    """What does it: `DROP PARTITION`."""
+
+
 class AddColumn(_Change, frozen=True):
     """ADD COLUMN. Existing rows get its default, without a row event."""
 
@@ -186,5 +194,5 @@ AlterTable = (
 
 SchemaChange = (
     CreateDatabase | DropDatabase | CreateTable | DropTable | RenameTable | TruncateTable
-    | AlterTable | Unknown
+    | ReplaceRows | AlterTable | Unknown
 )  # fmt: skip

@@ -51,6 +51,8 @@ class ColumnDefinition(NamedTuple):
     default: Default | None = None
     has_charset: bool = False
     """Whether it names a character set, so that the table's does not count."""
+    auto_increment: bool = False
+    """Whether the server numbers rows: AUTO_INCREMENT, SERIAL, TiDB's AUTO_RANDOM."""
 
     def column(self, binary: bool) -> Column:
         """The column in a table, whose character set may be binary."""
@@ -82,7 +84,8 @@ def read_column(cursor: Cursor, sql: str) -> ReadColumn:
             raise Unreadable(f"column {shown(name)}: unknown attribute {shown(word)}", place)
     key = any(w == "PRIMARY" or (w == "KEY" and b not in ("UNIQUE", "PRIMARY")) for b, w in pairs)
     serial = alias or "SERIAL" in words
-    nullable = not (serial or key or "AUTO_INCREMENT" in words or ("NOT", "NULL") in pairs)
+    numbered = serial or "AUTO_INCREMENT" in words
+    nullable = not (numbered or key or ("NOT", "NULL") in pairs)
     generated = None
     if ("AS", "()") in pairs:
         generated = "stored" if {"STORED", "PERSISTENT"} & set(words) else "virtual"
@@ -97,7 +100,15 @@ def read_column(cursor: Cursor, sql: str) -> ReadColumn:
     default = None
     if "DEFAULT" in words:
         default = _default_among(Cursor(cursor.words, start, cursor.end), sql)
-    definition = ColumnDefinition(name, mysql, nullable, generated, default, bool(charsets))
+    definition = ColumnDefinition(
+        name,
+        mysql,
+        nullable,
+        generated,
+        default,
+        bool(charsets),
+        numbered or "AUTO_RANDOM" in words,
+    )
     return ReadColumn(definition, key, serial or "UNIQUE" in words)
 
 
@@ -172,7 +183,9 @@ def _number(cursor: Cursor, start: int, sql: str) -> Default:
     if words[cursor.at - 1].word in ("+", "-") and not cursor.done():  # - 1
         cursor.at += 1
     text = _between(cursor, start, sql).replace(" ", "").removeprefix("+")
-    return Default(text, is_expression=not text.lstrip("-")[:1].isdigit() and text[:1] != ".")
+    digits = text.lstrip("-")
+    is_number = digits[:1].isdigit() or text[:1] == "."
+    return Default(text, is_expression=not is_number or digits[:2].lower() == "0x")
 
 
 def _between(cursor: Cursor, start: int, sql: str) -> str:

@@ -10,6 +10,8 @@ from headgate.core.connectors import Entry, Registry
 from headgate.sinks.base import MessageSink, TableSink
 from headgate.spark.filesystem import REMOTE
 
+DELTA_REMOTE = ("s3a", "s3", "gs", "abfs", "abfss")
+"""File systems that delta-rs has."""
 SINKS: Registry[MessageSink | TableSink] = Registry(
     "sink",
     {
@@ -28,6 +30,13 @@ SINKS: Registry[MessageSink | TableSink] = Registry(
         **{
             scheme: Entry("headgate.sinks.files:FileSink", f"{scheme}://BUCKET-OR-HOST/DIR")
             for scheme in REMOTE
+        },
+        **{
+            scheme: Entry("headgate.sinks.delta:DeltaSink", uri, "pip install 'headgate[delta]'")
+            for scheme, uri in {
+                "delta": "delta:///DIR",
+                **{f"delta+{each}": f"delta+{each}://BUCKET-OR-HOST/DIR" for each in DELTA_REMOTE},
+            }.items()
         },
         "console": Entry("headgate.sinks.console:ConsoleSink", "console:"),
     },

@@ -23,15 +23,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 from headgate.core.batches import SourceRange
-from headgate.core.connectors import Address, Authority, Place, Report
-from headgate.core.options import NoOptions
+from headgate.core.connectors import Address, Connector, Place, Report
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from headgate.landing.shape import TableShape
+    from headgate.landing.table_state import TableState
+    from headgate.landing.types import TypePreferences
     from headgate.schema.changes import SchemaChange, TableId
 
 Promise = Literal["exactly-once", "at-least-once"]
@@ -94,21 +98,10 @@ class Writer(Protocol):
         """
 
 
-class Sink(Protocol):
+class Sink(Connector, Protocol):
     """What all sinks have."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
     promise: ClassVar[Promise]
-    authority: ClassVar[Authority] = "none"
-    default_port: ClassVar[int] = 0
-    Options: ClassVar[type] = NoOptions
-    """A frozen dataclass declared with `option()`: URI parameters, keys of a job file, docs and
-    `headgate connectors` derive from it."""
-    settings_prefix: ClassVar[str | None] = None
-    """Parameters that start so are settings of the client, and are not looked at."""
-    unsupported: ClassVar[Mapping[str, str]] = {}
-    """What parameters start with that others have and this connector has not, and what to do."""
 
     @classmethod
     def from_uri(cls, address: Address, format_options: dict[str, str]) -> Self:
@@ -147,8 +140,6 @@ class MessageSink(Sink, Protocol):
     """Whether a row's message has the row's key as its key, where the format gives it none."""
     passed_on: ClassVar[frozenset[str]] = frozenset()
     """Options of its own that the format gets too, if it has them."""
-    tolerated: ClassVar[frozenset[str]] = frozenset()
-    """Parameters for the format that are ignored where the format does not have them."""
     encoder_defaults: ClassVar[Mapping[str, Any]] = {}
     """Options of the encoder unless the job sets them, if the format has them."""
 
@@ -180,16 +171,104 @@ class MessageSink(Sink, Protocol):
         """The writer of a job that starts."""
 
 
+class Statement(NamedTuple):
+    """A DDL statement, and what it does."""
+
+    changes: Sequence[SchemaChange]
+    """In order; of tables under the names that the job gives them."""
+    text: str
+    position: str
+    """Its place in the source's order, as `_position` of changes."""
+    shapes: Mapping[TableId, TableShape]
+    """The tables that it names as they are after it, as far as they are known. A column that is not
+    there is one that the job leaves out."""
+    time: datetime | None = None
+    """When it ran."""
+    table: TableId | None = None
+    """The table that its event names; the statement may name others."""
+    database: str | None = None
+    is_snapshot: bool = False
+    """Whether it says what a snapshot found, and nobody ran it."""
+    left_out: frozenset[TableId] = frozenset()
+    """Tables that it names and the job does not land."""
+
+
+class TableMerge(NamedTuple):
+    """What a merge did to one table."""
+
+    upserted: int = 0
+    deleted: int = 0
+    ignored: int = 0
+    """Changes that were older than what was landed, or than another of the same row."""
+
+
+class MergeReport(NamedTuple):
+    """What a merge did."""
+
+    tables: Mapping[TableId, TableMerge]
+
+
+class TableWriter(Protocol):
+    """Lands the batches of a running job, on the driver.
+
+    After a crash the same batch comes again, with the same steps: what was landed before is left
+    as it is.
+    """
+
+    def verify(self, batch: Batch) -> None:
+        """Refuse a batch that does not follow what was landed before; called for all sinks first.
+
+        It must change nothing: another sink may refuse the batch.
+        """
+        return None
+
+    def merge(
+        self, batch: Batch, step: int, changes: DataFrame, shapes: Sequence[TableShape]
+    ) -> MergeReport:
+        """Merge the changes of a step into all of their tables.
+
+        A row of `changes` has packed changes of one table (landing/changes.py) in `changes`, how
+        many they are in `count`, and their table as JSON in `table`. A table may have many rows.
+        `shapes` has every table once.
+        """
+
+    def apply(self, batch: Batch, step: int, statement: Statement) -> None:
+        """Apply the statement that follows the changes of a step."""
+
+    def finish(self, batch: Batch, watermark: int | None) -> None:
+        """The batch is complete; every partition has passed the watermark, if there is one."""
+        return None
+
+
 class TableSink(Sink, Protocol):
     """A sink of tables that follow the source's: rows are merged, schema changes applied."""
 
     takes: ClassVar[Literal["tables"]] = "tables"
 
-    def apply(self, change: SchemaChange) -> None:
-        """Apply a schema change; one that was applied before changes nothing."""
+    @property
+    def types(self) -> TypePreferences:
+        """The lake types that columns get, where there is a choice."""
 
-    def merge(self, batch: int, changes: DataFrame, tables: Sequence[TableId]) -> None:
-        """Merge the changes of a batch into all of these tables.
+    @property
+    def on_misfit(self) -> Literal["reject", "null"]:
+        """What happens to a row with a value that does not fit its column."""
+        return "reject"
 
-        A batch that was merged before changes nothing.
-        """
+    @property
+    def takes_times(self) -> bool:
+        """Whether changes have the columns `_event_time` and `_commit_ts`."""
+        return False
+
+    def for_workers(self) -> Self:
+        """The sink as workers get it: without secrets."""
+        return self
+
+    def tables(self, settings: Mapping[str, str]) -> Sequence[TableState]:
+        """The tables that jobs have landed; `settings` are Spark's."""
+        return ()
+
+    def resume(self, settings: Mapping[str, str], table: TableId) -> None:
+        """Let a parked table go on with the job's next batch."""
+
+    def open(self, spark: SparkSession, target: Target) -> TableWriter:
+        """The writer of a job that starts."""

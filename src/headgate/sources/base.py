@@ -8,17 +8,17 @@ sources/__init__.py or by the entry point group `headgate.sources`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import msgspec
+import pyarrow as pa
 
 from headgate.arrow.messages import Partition
 from headgate.core.batches import SourceRange
-from headgate.core.connectors import Address, Authority, Place, Report
-from headgate.core.options import NoOptions
+from headgate.core.connectors import Address, Connector, Place, Report
 from headgate.spark.storage import Storage
 
 if TYPE_CHECKING:
@@ -28,6 +28,14 @@ Message = tuple[bytes | None, bytes | None, str | None]
 """Key, value and topic."""
 Files = list[tuple[str, str]]
 """Paths of files, each with its time of modification."""
+
+
+class Deferred(NamedTuple):
+    """Rows of which a worker makes messages where it needs them."""
+
+    rows: DataFrame
+    read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    """Gives messages in the columns of KAFKA_SCHEMA."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,13 @@ class Reader(Protocol):
     def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
         """The messages of a batch, each partition in order; and the files they come from."""
 
+    def deferred(self, batch: DataFrame) -> Deferred | None:
+        """The same messages for a worker that reads them itself; None where Spark has to.
+
+        They are spared the way from one worker through Spark to the next.
+        """
+        return None
+
     def ends(self, number: int) -> dict[Partition, int]:
         """Where a batch ends in every partition, by Spark's progress; nothing without offsets."""
         return {}
@@ -83,23 +98,10 @@ class Reader(Protocol):
         return None
 
 
-class Source(Protocol):
+class Source(Connector, Protocol):
     """A source of messages in some format, or of events."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
     gives: ClassVar[Literal["messages", "events"]] = "messages"
-    authority: ClassVar[Authority] = "none"
-    default_port: ClassVar[int] = 0
-    Options: ClassVar[type] = NoOptions
-    """A frozen dataclass declared with `option()`: URI parameters, keys of a job file, docs and
-    `headgate connectors` derive from it."""
-    settings_prefix: ClassVar[str | None] = None
-    """Parameters that start so are settings of the client, and are not looked at."""
-    tolerated: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that are ignored, so that the URI of a sink can be read from."""
-    unsupported: ClassVar[Mapping[str, str]] = {}
-    """What parameters start with that others have and this connector has not, and what to do."""
     ends: ClassVar[bool] = False
     """Whether it comes to an end; a job stops there."""
     redelivers: ClassVar[bool] = False

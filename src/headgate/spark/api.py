@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructType
 
+from headgate.arrow.casts import SIMPLE_TYPES
 from headgate.arrow.events import bounded, decode_batches, decode_parts, most_bytes_of
 from headgate.arrow.records import encode_events, events_of, without_message
 from headgate.arrow.typed_rows import (
-    SIMPLE_TYPES,
     Table,
     changes,
     typed_batch,

@@ -52,6 +52,23 @@ def offsets_of(checkpoint: Storage, batch: int) -> list[Any]:
     return read_log(checkpoint, f"offsets/{batch}")[1:]
 
 
+def files_read(checkpoint: Storage, batch: int) -> frozenset[str] | None:
+    """The files that a query had read after a batch, as its source names them.
+
+    None where its first source is not a directory.
+    """
+    offset = next(iter(offsets_of(checkpoint, batch)), None)
+    if not isinstance(offset, dict) or not isinstance(offset.get("logOffset"), int):
+        return None
+    entries = [
+        entry
+        for name in checkpoint.names("sources/0")
+        if name.removesuffix(".compact").isdigit()
+        for entry in read_log(checkpoint, f"sources/0/{name}")
+    ]
+    return frozenset(e["path"] for e in entries if e["batchId"] <= offset["logOffset"])
+
+
 def last_planned(checkpoint: Storage) -> int:
     """The number of the newest batch that Spark has planned, whether it is done or not; or -1.
 

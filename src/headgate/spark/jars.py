@@ -27,6 +27,8 @@ AWS_MODULES = (
     "third-party-jackson-core", "utils",
 )  # fmt: skip
 """What S3 needs of the SDK: 9 MB, where the bundle that hadoop-aws asks for has 600."""
+DELTA = "4.4.0"
+"""The Delta Lake that merges with Spark 4.1.4; 4.1.0 does not."""
 CONNECTORS = {
     "kafka": (
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
@@ -35,11 +37,21 @@ CONNECTORS = {
         "org.apache.kafka:kafka-clients:3.9.1",
         "org.apache.commons:commons-pool2:2.12.1",
     ),
+    "mariadb": ("org.mariadb.jdbc:mariadb-java-client:3.5.11",),
     "s3a": (
         "org.apache.hadoop:hadoop-aws:3.4.2",
         "org.reactivestreams:reactive-streams:1.0.4",
         "software.amazon.eventstream:eventstream:1.0.1",
         *(f"software.amazon.awssdk:{module}:{AWS_SDK}" for module in AWS_MODULES),
+    ),
+    "delta": (
+        f"io.delta:delta-spark_4.1_2.13:{DELTA}",
+        f"io.delta:delta-storage:{DELTA}",
+        f"io.delta:delta-kernel-api:{DELTA}",
+        f"io.delta:delta-kernel-defaults:{DELTA}",
+        f"io.delta:delta-kernel-unitycatalog:{DELTA}",
+        "io.unitycatalog:unitycatalog-client:0.6.0",
+        "io.unitycatalog:unitycatalog-hadoop:0.6.0",
     ),
 }
 """Maven coordinates by the connector's name: exactly the jars that the tests run with."""

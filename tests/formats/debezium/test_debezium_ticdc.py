@@ -9,9 +9,9 @@ from paths import CASES
 
 from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
+from headgate.codec.sequence import order
 from headgate.core.event import Event
 from headgate.pipeline.dedup import identity
-from headgate.pipeline.ordering import order
 
 
 def case(name: str, **options: str) -> Event:

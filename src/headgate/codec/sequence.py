@@ -1,0 +1,146 @@
+"""A change's place in the source's order: as numbers, and as text that compares as they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+
+from headgate.core.cache import BoundedCache
+from headgate.core.event import Event
+
+Order = tuple[str, tuple[int, ...]]
+"""A kind of order and a place in it; only places of one kind compare."""
+KIND = 8
+"""How many characters of a sequence tell the kind of its order."""
+SNAPSHOT = "snapshot"
+"""The kind of a snapshot row whose place does not compare with those of changes. It has as many
+characters as any other."""
+DIGITS = 20
+"""How many digits a number has in a sequence."""
+_NO_SERVER = "0"
+"""The server id of Debezium's snapshot rows, whatever server they were read from."""
+
+
+def order(event: Event) -> Order | None:
+    """A change's place in the source's order; numbers compare as numbers.
+
+    >>> event = Event("row", "insert", "d", "t", position={"file": "bin.000009", "pos": "4"})
+    >>> order(event)
+    ('binlog  bin', (9, 4, 0))
+    """
+    if event.commit_ts is not None:
+        return ("commit", (event.commit_ts,))
+    place = _binlog_place(event)
+    if place is None:
+        return None
+    # Another server counts its files anew.
+    server, file, *numbers = place
+    return (f"binlog {server} {file}", tuple(map(int, numbers)))
+
+
+def sequence(event: Event) -> str | None:
+    """A change's place in the source's order as text; None where its format has none.
+
+    Texts whose first 8 characters are equal are of one order, and compare as the source's log does.
+
+    >>> sequence(Event("row", "insert", commit_ts=449_000_000_000_000_000))
+    '13a991bf00449000000000000000'
+    >>> event = Event("row", "insert", position={"file": "bin.000009", "pos": "4", "row": "1"})
+    >>> sequence(event)[8:]
+    '000000000000000000090000000000000000000400000000000000000001'
+    """
+    if event.commit_ts is not None:
+        return f"{COMMIT}{event.commit_ts:020d}"
+    place = _binlog_place(event)
+    if place is None:
+        return None
+    server, file, number, pos, row = place
+    if server == _NO_SERVER and event.op == "snapshot":
+        kind = SNAPSHOT
+    else:
+        kind = kind_of(f"binlog {server} {file}")
+    return f"{kind}{number.zfill(DIGITS)}{pos.zfill(DIGITS)}{row.zfill(DIGITS)}"
+
+
+def arrival_sequence(partition: str, arrival: str, is_snapshot: bool) -> str:
+    """The sequence of a change whose format has none: its place in the partition it came in.
+
+    A snapshot row replaces no change of a format that has places.
+
+    >>> arrival_sequence("orders-0", arrival_text(7, 0), False)
+    'c06dc5e4000000000000000000070000000000'
+    """
+    return f"{SNAPSHOT if is_snapshot else kind_of(f'arrival {partition}')}{arrival}"
+
+
+def arrival_text(offset: int, row: int) -> str:
+    """The place of a change in its partition: its message, and its number in that message.
+
+    >>> arrival_text(7, 1)
+    '000000000000000000070000000001'
+    """
+    return f"{offset:020d}{row:010d}"
+
+
+def supersedes(new: str, landed: str) -> bool:
+    """Whether a change replaces what is known of its row, from the sequences of both.
+
+    Where they do not compare, the source began anew or is another server: what arrives later is
+    newer. Only a snapshot row is no news then: the change that is there came after the snapshot.
+
+    >>> early, late = (sequence(Event("row", "update", commit_ts=n)) for n in (9, 10))
+    >>> supersedes(late, early), supersedes(early, late), supersedes(early, early)
+    (True, False, True)
+    >>> supersedes("snapshot", late), supersedes(early, "snapshot")
+    (False, True)
+    """
+    if new.startswith(SNAPSHOT):
+        return len(new) == len(landed) and new[KIND:] >= landed[KIND:]
+    return new[:KIND] != landed[:KIND] or new >= landed
+
+
+def _kind_of(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KIND // 2).hexdigest()
+
+
+kind_of: Callable[[str], str] = BoundedCache(_kind_of).__getitem__
+"""Eight characters that stand for a kind of order."""
+COMMIT = kind_of("commit")
+"""The kind of commit numbers. Changes of one commit share a number, and may come in several
+partitions: of a delete and an upsert of one row the upsert is the last (an update in two parts)."""
+
+
+def _binlog_place(event: Event) -> tuple[str, str, str, str, str] | None:
+    """Server, name of the files, number of the file, position in it, and row."""
+    position = event.position
+    if position is None:
+        return None
+    pos, row = position.get("pos", ""), position.get("row") or _row_of_transaction(event)
+    file = _file(position.get("file", ""))
+    if file is None or not (_is_number(pos) and _is_number(row)):
+        return None
+    return position.get("server_id", ""), *file, pos, row
+
+
+def _row_of_transaction(event: Event) -> str:
+    """The number of a row in its transaction, where rows of a statement share a position.
+
+    >>> _row_of_transaction(Event("row", position={"xoffset": "5"}))
+    '5'
+    """
+    # The last row has none, but says that it is the last.
+    is_last = event.extra is not None and event.extra.get("commit") == "true"
+    return (event.position or {}).get("xoffset") or ("9" * (DIGITS - 1) if is_last else "0")
+
+
+def _is_number(text: str) -> bool:
+    return text.isdigit() and text.isascii() and len(text) < DIGITS
+
+
+def _split_file(name: str) -> tuple[str, str] | None:
+    stem, _, number = name.rpartition(".")
+    return (stem, number) if _is_number(number) else None
+
+
+_file: Callable[[str], tuple[str, str] | None] = BoundedCache(_split_file).__getitem__
+"""The name of a server's binlog files, and the number of one."""

@@ -1,0 +1,1 @@
+"""What every table sink needs: types, shapes and changes of tables, as Arrow columns."""

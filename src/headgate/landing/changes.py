@@ -1,0 +1,215 @@
+"""Changes of tables as typed columns, packed: what a worker hands to the sinks of tables.
+
+Python goes over each change once; values are typed column by column, for all rows of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from headgate.arrow.events import TIME
+from headgate.core.errors import shown
+from headgate.core.event import Event, qualified
+from headgate.landing.shape import LandedColumn, TableShape, table_shape
+from headgate.landing.table_rows import MISFIT, Rejected, TableRows, without_key
+from headgate.landing.types import TypePreferences, is_zero_date, typed
+from headgate.schema.changes import TableId
+
+SHAPE = b"headgate"
+"""Where the schema of packed changes has the shape of their table."""
+Reason = tuple[str, str]
+"""The code of an error and its sentence."""
+_Names = tuple[str | None, str | None, str | None]
+_Table = tuple[TableId, tuple[str, ...]]
+"""A table and its key."""
+_NO_TABLE = "no-table", "the row does not tell its table; set it with the source's options"
+
+
+class Typing(NamedTuple):
+    """How a sink wants its values."""
+
+    prefer: TypePreferences
+    null_misfits: bool = False
+    """Whether a value that does not fit its column becomes NULL; if not, its row is rejected."""
+    with_times: bool = False
+    """Whether changes have their times and commit numbers."""
+
+
+class PlacedEvents(NamedTuple):
+    """Events, and where each of them belongs."""
+
+    events: Sequence[Event]
+    positions: Sequence[str]
+    """Of each event, its place in the source's order (codec/sequence.py)."""
+    arrivals: Sequence[str]
+    """Of each event, its place in the partition it came in."""
+    untyped: Sequence[Sequence[str] | None]
+    """Of each event, columns whose values are none of their type."""
+
+
+@dataclass
+class TableChanges:
+    """The changes of one table."""
+
+    shape: TableShape
+    rows: pa.RecordBatch
+    events: list[int]
+    """The number of the event that each row is of."""
+
+    def pack(self) -> bytes:
+        """The changes as an Arrow IPC stream, with the shape of their table."""
+        rows = self.rows.replace_schema_metadata({SHAPE: msgspec.json.encode(self.shape)})
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, rows.schema) as stream:
+            stream.write_batch(rows)
+        packed: bytes = out.getvalue().to_pybytes()
+        return packed
+
+
+def unpack(packed: bytes) -> tuple[TableShape, pa.Table]:
+    """The shape and the rows of packed changes."""
+    with pa.ipc.open_stream(packed) as stream:
+        rows = stream.read_all()
+    return msgspec.json.decode(rows.schema.metadata[SHAPE], type=TableShape), rows
+
+
+@dataclass
+class Changes:
+    """The changes of several tables, and which of their events cannot be landed."""
+
+    tables: list[TableChanges] = field(default_factory=list)
+    rejected: dict[int, Reason] = field(default_factory=dict)
+    """By the number of the event. Its rows are among those of its table all the same."""
+    nulled: set[int] = field(default_factory=set)
+    """The numbers of events of which a value became NULL because it does not fit its column."""
+
+
+def changes_of(given: PlacedEvents, typing: Typing) -> Changes:
+    """The changes of row events, typed, table by table; other events give nothing.
+
+    >>> event = Event("row", "insert", "shop", "orders", ("id",), after={"id": "1"})
+    >>> found = changes_of(PlacedEvents([event], ["p"], ["a"], [None]), Typing(TypePreferences()))
+    >>> found.tables[0].rows.to_pylist()
+    [{'_op': 0, '_position': 'p', '_arrival': 'a', 'id': '1'}]
+    """
+    result = Changes()
+    tables: dict[_Table, TableRows] = {}
+    for number, event, table in _by_table(given.events, result.rejected):
+        rows = tables.get(table)
+        if rows is None:
+            rows = tables[table] = TableRows(table[1], typing.null_misfits)
+        try:
+            rows.add(number, event, given.untyped[number])
+        except Rejected as error:
+            result.rejected[number] = error.code, _of_table(table[0], str(error))
+    for (table_id, _), rows in tables.items():
+        if rows.ops:
+            result.tables.append(_typed(table_id, rows, given, typing, result))
+            result.nulled |= rows.nulled
+    return result
+
+
+def table_of(event: Event) -> TableId | None:
+    """The table of an event; None where it does not tell it.
+
+    >>> table_of(Event("row", "insert", "shop", "orders", schema="public"))
+    TableId(database='shop', table='public.orders')
+    """
+    name = qualified(event.schema, event.table)
+    return None if name is None else TableId(event.database, name)
+
+
+def event_shape(row: Event, prefer: TypePreferences) -> TableShape | None:
+    """The shape of a row's table, as far as the row tells; None where it does not tell its table.
+
+    >>> row = Event("row", "insert", "shop", "orders", ("id",), after={"id": "1"})
+    >>> event_shape(row, TypePreferences()).columns
+    (LandedColumn(name='id', type='string', mysql=None, source=None, ...),)
+    """
+    table, types = table_of(row), row.types or {}
+    image = row.before if row.after is None else row.after
+    if table is None or image is None:
+        return None
+    mysql = {name: types[name].mysql if name in types else None for name in image}
+    return table_shape(table, mysql, row.key or (), prefer)
+
+
+def _by_table(
+    events: Sequence[Event], rejected: dict[int, Reason]
+) -> Iterator[tuple[int, Event, _Table]]:
+    """The row events with their numbers, their tables and the keys of these.
+
+    An event that does not tell its table's key goes by that of the table's other events.
+    """
+    names: list[_Names] = [(e.database, e.schema, e.table) for e in events]
+    keys: dict[_Names, tuple[str, ...]] = {}
+    for event, name in zip(events, names):
+        if event.key and name not in keys:
+            keys[name] = event.key
+    ids: dict[_Names, TableId | None] = {}
+    for number, (event, name) in enumerate(zip(events, names)):
+        if event.kind != "row":
+            continue
+        if name not in ids:
+            ids[name] = table_of(event)
+        table = ids[name]
+        if table is None:
+            rejected[number] = _NO_TABLE
+            continue
+        key = keys.get(name, ()) if event.key is None else event.key
+        yield number, event, (table, key)
+
+
+def _typed(
+    table: TableId, rows: TableRows, given: PlacedEvents, typing: Typing, result: Changes
+) -> TableChanges:
+    """The rows of a table as typed columns; what does not fit is added to the result."""
+    shape, texts = rows.columns(table, typing.prefer)
+    owners = rows.owners
+    arrays: dict[str, pa.Array] = {
+        "_op": pa.array(rows.ops, pa.int8()),
+        "_position": pa.array([given.positions[n] for n in owners], pa.string()),
+        "_arrival": pa.array([given.arrivals[n] for n in owners], pa.string()),
+    }
+    if typing.with_times:
+        events = [given.events[n] for n in owners]
+        arrays["_event_time"] = pa.array([e.event_time for e in events], TIME)
+        arrays["_commit_ts"] = pa.array([e.commit_ts for e in events], pa.int64())
+    absent = rows.absent(shape, given.events)
+    if absent is not None:
+        arrays["_absent"] = absent
+    for column, text in zip(shape.columns, texts):
+        array, misfits = typed(text, column.mysql, column.type, typing.prefer)
+        arrays[column.name] = array
+        for row, value in misfits.items():
+            if typing.null_misfits and column.name not in shape.key:
+                result.nulled.add(owners[row])
+            else:
+                error = MISFIT, _of_table(table, _misfit(column, value))
+                result.rejected.setdefault(owners[row], error)
+    for name in shape.key:
+        for row in rows.without(arrays.get(name)):
+            lacking = without_key(name)
+            error = lacking.code, _of_table(table, str(lacking))
+            result.rejected.setdefault(owners[row], error)
+    batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+    return TableChanges(shape, batch, owners)
+
+
+def _misfit(column: LandedColumn, value: str) -> str:
+    """Why a value is rejected; without the value, which errors do not show."""
+    remedy = "zero-dates=null or string lands such dates, " if is_zero_date(value) else ""
+    return (
+        f"column {shown(column.name)}: the value does not fit {column.type}; {remedy}"
+        "on-misfit=null lands NULL"
+    )
+
+
+def _of_table(table: TableId, reason: str) -> str:
+    """A reason that names its table."""
+    return f"{shown('.'.join(name for name in table if name is not None))}: {reason}"

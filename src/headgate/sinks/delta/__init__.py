@@ -1,0 +1,110 @@
+"""Delta Lake: tables that equal the source's, or logs of all changes, written with delta-rs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Self, cast
+
+from headgate.core.connectors import Address, Directory, Place, Report
+from headgate.core.errors import UsageError
+from headgate.core.options import build
+from headgate.landing.table_state import TableState
+from headgate.landing.types import TypePreferences
+from headgate.schema.changes import TableId
+from headgate.sinks.base import TableSink, TableWriter, Target
+from headgate.sinks.delta.options import DeltaOptions
+from headgate.sinks.delta.paths import RESERVED
+from headgate.spark.filesystem import directory, jars_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headgate.spark.storage import Storage
+
+
+@dataclass(frozen=True)
+class DeltaSink(TableSink):
+    """Lands tables below a directory."""
+
+    name = "delta"
+    summary = "Delta tables below a directory, local or on S3 or Azure"
+    promise = "exactly-once"
+    authority = "path"
+    Options = DeltaOptions
+
+    path: str = field(repr=False)
+    options: DeltaOptions = field(default_factory=DeltaOptions)
+
+    @classmethod
+    def from_uri(cls, address: Address, format_options: dict[str, str]) -> Self:
+        """The directory of a URI."""
+        options = build(DeltaOptions, address.params)
+        if options.mode == "log" and options.deletes != "hard":
+            raise UsageError(
+                "a log has every change, deletes among them; leave out deletes with mode: log"
+            )
+        return cls(directory(address.path, address.base), options)
+
+    @property
+    def types(self) -> TypePreferences:
+        """The lake types that columns get, where there is a choice."""
+        return self.options.types
+
+    @property
+    def on_misfit(self) -> Literal["reject", "null"]:
+        """What happens to a row with a value that does not fit its column."""
+        return cast(Literal["reject", "null"], self.options.on_misfit)
+
+    @property
+    def takes_times(self) -> bool:
+        """A log has the times of changes."""
+        return self.options.mode == "log"
+
+    @property
+    def jars(self) -> tuple[str, ...]:
+        """Those of the file system."""
+        return jars_for(self.path)
+
+    def place(self, topic: str | None) -> Place | None:
+        """The directory."""
+        return Directory(self.path)
+
+    def check(self, spark: SparkSession, target: Target) -> Report:
+        """Look at the tables that are there."""
+        tables = self.tables(target.settings)
+        parked = sum(each.state != "landed" for each in tables)
+        facts = {f"{self.path}: landed tables": len(tables)}
+        return Report(facts | ({"parked tables": parked} if parked else {}))
+
+    def tables(self, settings: Mapping[str, str]) -> list[TableState]:
+        """The tables that jobs have landed."""
+        from headgate.sinks.delta.state import read_tables
+
+        return list(read_tables(self.notes(settings)).values())
+
+    def resume(self, settings: Mapping[str, str], table: TableId) -> None:
+        """Let a parked table go on with the job's next batch."""
+        from headgate.sinks.delta.state import resume
+
+        resume(self.notes(settings), table)
+
+    def notes(self, settings: Mapping[str, str]) -> Storage:
+        """The folder of what jobs note beside their tables."""
+        from headgate.spark.storage import Storage
+
+        return Storage(f"{self.path.rstrip('/')}/{RESERVED}", settings, private=False)
+
+    def open(self, spark: SparkSession, target: Target) -> TableWriter:
+        """The writer of a job that starts."""
+        try:
+            from headgate.sinks.delta.lake import Lake
+            from headgate.sinks.delta.storage import delta_uri, storage_options
+            from headgate.sinks.delta.writer import DeltaWriter
+        except ImportError as error:
+            raise UsageError(
+                f"the delta sink needs deltalake ({error}); pip install 'headgate[delta]'"
+            ) from None
+        options = storage_options(self.path, target.settings)
+        lake = Lake(delta_uri(self.path), target.job_id, self.options, options)
+        return DeltaWriter(spark, lake, self.path, target.settings)

@@ -1,0 +1,1 @@
+"""Whether a target equals its source: checksums of both, computed by Spark, down to single rows."""
