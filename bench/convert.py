@@ -28,6 +28,7 @@ from harness import (
     markdown,
     read,
     source,
+    startup_table,
     take_turns,
     timed,
     times,
@@ -215,14 +216,6 @@ def table(results: list[Figures]) -> list[list[str]]:
     return lines
 
 
-def startup_table(results: list[Figures]) -> list[list[str]]:
-    return [
-        [figures.name, *figures.startup_cells("headgate")]
-        for figures in results
-        if figures.startup.get("headgate") and figures.startup.get("flink")
-    ]
-
-
 STARTUP_HEAD = ["conversion", "Spark", "Flink", "of Flink, each less its start-up"]
 
 
@@ -256,7 +249,7 @@ def section(results: list[Figures], rounds: int) -> list[str]:
         + " and ".join(pair.name for pair in PAIRS if pair.flink)
         + "; Flink has no open-protocol.",
     ]
-    if startups := startup_table(results):
+    if startups := startup_table(results, "headgate"):
         parts += [
             "### Start-up of a conversion",
             f"The same conversions of {SAMPLE} messages; the last column leaves both start-ups "

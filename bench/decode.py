@@ -23,6 +23,7 @@ from harness import (
     markdown,
     read,
     source,
+    startup_table,
     take_turns,
     timed,
     times,
@@ -176,14 +177,6 @@ def table(results: list[Figures]) -> list[list[str]]:
     return lines
 
 
-def startup_table(results: list[Figures]) -> list[list[str]]:
-    return [
-        [figures.name, *figures.startup_cells("rows")]
-        for figures in results
-        if figures.startup.get("rows") and figures.startup.get("flink")
-    ]
-
-
 STARTUP_HEAD = ["format", "Spark", "Flink", "rows of Flink, each less its start-up"]
 
 
@@ -196,7 +189,7 @@ def section(results: list[Figures], rounds: int) -> list[str]:
         "- Every side measured gave exactly the rows that the generator meant, on a sample of "
         f"{SAMPLE} messages per format: {right or 'no format'}."
     )
-    startups = startup_table(results)
+    startups = startup_table(results, "rows")
     parts = [
         "## Decoding",
         markdown(HEAD, table(results)),

@@ -104,6 +104,15 @@ class Figures:
         ]
 
 
+def startup_table(results: list[Figures], work: str) -> list[list[str]]:
+    """The start-up of a work, where Flink has it too."""
+    return [
+        [figures.name, *figures.startup_cells(work)]
+        for figures in results
+        if figures.startup.get(work) and figures.startup.get("flink")
+    ]
+
+
 @dataclass
 class Bar:
     """What a work must reach, and what it reached; None when a side of it was not measured."""

@@ -33,6 +33,7 @@ from harness import (
     SAMPLE,
     plain,
     start_spark,
+    startup_table,
     stop_spark,
 )
 from kafka_topics import FLINK_CONNECTOR, SERVER, connector_settings, flink_jars
@@ -191,10 +192,10 @@ def main() -> None:
         print("\n" + plain(rocketmq.HEAD, rocketmq.table(queues)))
     if landed:
         print("\n" + plain(landing.HEAD, landing.table(landed)))
-    if startups := decode.startup_table(results):
+    if startups := startup_table(results, "rows"):
         print(f"\nThe same jobs over {SAMPLE} messages (start-up)")
         print(plain(decode.STARTUP_HEAD, startups))
-    if startups := convert.startup_table(conversions):
+    if startups := startup_table(conversions, "headgate"):
         print(f"\nThe same conversions of {SAMPLE} messages (start-up)")
         print(plain(convert.STARTUP_HEAD, startups))
     for figures in [*results, *conversions, *topics, *queues, *landed]:
