@@ -279,6 +279,7 @@ def test_type_maps_in_another_order_each_time(source: str) -> None:
     assert share > 0.9
 
 
+@pytest.mark.slow
 def test_a_format_is_found_out_as_ever() -> None:
     both = Both("auto", "debezium")
     events = [*orders(400)]
@@ -294,8 +295,13 @@ def test_a_format_is_found_out_as_ever() -> None:
     "options",
     [
         {"partition": "primary-key", "partition_num": 2},
-        {"partition": "columns", "partition_num": 2, "partition_columns": "status"},
-        {"partition": "table", "partition_num": 7, "topic": "cdc.{database}.{table}"},
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (
+                {"partition": "columns", "partition_num": 2, "partition_columns": "status"},
+                {"partition": "table", "partition_num": 7, "topic": "cdc.{database}.{table}"},
+            )
+        ),
     ],
 )
 def test_partitions_and_topics_are_the_codecs(options: Any) -> None:
@@ -530,9 +536,19 @@ ROWS = st.fixed_dictionaries({}, optional=ANY)
 
 @pytest.mark.parametrize(
     ("target", "options"),
-    [("debezium", {}), ("debezium", {"time_precision_mode": "isostring"}), ("maxwell", {}),
-     ("canal-json:ticdc", {"content_compatible": True}), ("oms-default", {})],
-)  # fmt: skip
+    [
+        ("debezium", {}),
+        ("maxwell", {}),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                ("debezium", {"time_precision_mode": "isostring"}),
+                ("canal-json:ticdc", {"content_compatible": True}),
+                ("oms-default", {}),
+            )
+        ),
+    ],
+)
 def test_any_values(target: str, options: Any) -> None:
     told = {name: COLUMNS[name] for name in ANY if name in COLUMNS}
     types = {name: type_ for name, (type_, _) in told.items()}
@@ -646,6 +662,7 @@ def test_labels_that_look_like_their_numbers(kind: str, labels: str) -> None:
     assert both.taken > 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["Europe/London", "America/New_York", "Africa/Abidjan"])
 @pytest.mark.parametrize("digits", [0, 3, 6])
 def test_summer_time_of_a_zone_that_has_none_in_winter(zone: str, digits: int) -> None:

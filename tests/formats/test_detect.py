@@ -181,6 +181,7 @@ def test_one_format_alone_claims_a_message(format: str) -> None:
         assert len(found) <= 1, folder.name
 
 
+@pytest.mark.slow
 def test_formats_mixed_in_one_topic_do_not_disturb_each_other() -> None:
     decode = decoder("auto")
     plain = [f for f in FOLDERS if settings_of(f) == {} and content(f, "value") is not None]

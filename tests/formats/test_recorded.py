@@ -61,7 +61,13 @@ def held(recording: str, reading: str) -> Comparison:
     return next(r for r in RECORDINGS if r.name == recording).compared(reading)
 
 
-@pytest.mark.parametrize(("recording", "reading"), CASES, ids=map("-".join, CASES))
+@pytest.mark.parametrize(
+    ("recording", "reading"),
+    [
+        pytest.param(*case, id="-".join(case), marks=[pytest.mark.slow] if n % 3 else [])
+        for n, case in enumerate(CASES)
+    ],
+)
 def test_decoded_values_are_the_servers(recording: str, reading: str) -> None:
     found = held(recording, reading)
     wrong = [
@@ -77,6 +83,7 @@ def test_decoded_values_are_the_servers(recording: str, reading: str) -> None:
     assert [name for name in map(".".join, found.missing) if not re.fullmatch(absent, name)] == []
 
 
+@pytest.mark.slow
 def test_every_loss_in_the_list_is_still_there() -> None:
     met: Counter[int] = Counter()
     for recording, reading in CASES:

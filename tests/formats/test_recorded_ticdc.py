@@ -130,7 +130,9 @@ def told(key: bytes | None, value: bytes) -> Any:
     return [each for part in frames for each in part if each[0] not in ("rid", "ptn")]
 
 
-@pytest.mark.parametrize("schema", [False, True], ids=["alone", "schema"])
+@pytest.mark.parametrize(
+    "schema", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["alone", "schema"]
+)
 @pytest.mark.parametrize(
     "recording",
     [

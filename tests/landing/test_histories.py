@@ -100,6 +100,7 @@ def test_messages_of_a_history_say_what_happened(name: str) -> None:
     check()
 
 
+@pytest.mark.slow
 @every_dialect
 def test_a_repeated_or_shuffled_history_has_the_same_messages(name: str) -> None:
     dialect = DIALECTS[name]

@@ -138,7 +138,13 @@ def same(type_: str, wanted: Any, found: Any) -> bool:
     return bool(wanted == found)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if n % 4 else [])
+        for n, name in enumerate(OPTIONS)
+    ],
+)
 def test_landed_tables_are_the_servers(name: str) -> None:
     losses = [*LOSSES, *OF_LANDING]
     wrong = [

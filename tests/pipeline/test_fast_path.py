@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import canal, maxwell
@@ -310,7 +311,7 @@ def test_disorder_and_lateness_are_noticed(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_stream_gives_the_same_both_ways(data: st.DataObject) -> None:
     """Repeats, disorder, watermarks, tables and odd values, cut anywhere."""
     commits = data.draw(st.lists(st.integers(0, 400), min_size=60, max_size=120))

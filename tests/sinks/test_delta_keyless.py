@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from delta_lake import LandedLake
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packed_changes import ORDERS, Change, orders, truncate
@@ -122,7 +123,7 @@ def batches(draw: st.DrawFn) -> list[list[Change]]:
     return [part for part in [*parts, changes[start:]] if part]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(batches())
 def test_any_history_gives_the_rows_of_the_model(parts: list[list[Change]]) -> None:
     expected: Counter[tuple[Any, Any]] = Counter()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from delta_lake import LandedLake
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packed_changes import (
@@ -490,14 +491,14 @@ def landed(batches: list[list[Change]]) -> list[dict[str, Any]]:
         return lake.values(ORDERS)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(disordered())
 def test_any_disorder_gives_the_rows_of_the_model(batches: list[list[Change]]) -> None:
     model = Model().apply(change for batch in batches for change in batch)
     assert model.table() == landed(batches)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(replayed())
 def test_replays_with_partial_images_give_the_rows_of_the_model(
     batches: list[list[Change]],

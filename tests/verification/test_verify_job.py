@@ -107,6 +107,7 @@ def test_two_lakes_are_compared_by_a_job_with_another_source(job: Path) -> None:
     assert "after batch" not in found.output
 
 
+@pytest.mark.spark
 def test_a_job_that_has_not_run_or_has_no_tables_is_refused(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for sink, reason in (
