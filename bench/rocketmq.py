@@ -117,6 +117,7 @@ def new_topic(server: Server) -> str:
 
 
 def check_topic(server: Server, topic: str, count: int) -> None:
+    server.wait_for_queues()
     own = server.client
     held = sum(own.max_offset(topic, queue) for queue in own.readable(topic))
     if held != count:

@@ -314,12 +314,29 @@ class Server:
     def consume(self, topic: str) -> list[Received]:
         """All that a topic holds now, queue by queue in its order."""
         jpype = jvm.start()
+        self.wait_for_queues()
         for _ in range(TRIES):
             try:
                 return self.consume_once(topic)
             except (jpype.JException, TimeoutError):  # as happens on a busy machine
                 time.sleep(1)
         return self.consume_once(topic)
+
+    def wait_for_queues(self) -> None:
+        """Until all that the broker has acknowledged can be read.
+
+        It acknowledges what is in its log. A thread of its own then adds it to the queues, and can
+        be megabytes behind, above all when the broker has just been started.
+        """
+        until = time.monotonic() + READ
+        for address in self.client.cluster().values():
+            while int(str(self.broker_facts(address).get("dispatchBehindBytes"))) > 0:
+                if time.monotonic() > until:
+                    raise TimeoutError("the broker does not add messages to its queues")
+                time.sleep(0.05)
+
+    def broker_facts(self, address: str) -> Any:
+        return self.client.api.getBrokerRuntimeInfo(address, 5_000).getTable()
 
     def consume_once(self, topic: str) -> list[Received]:
         java = jvm.start().JClass
