@@ -47,6 +47,7 @@ COORDINATES = (
 """The client and what of its dependencies it needs here: 12 MB, where all of them have 60."""
 CHECKSUMS = Path(__file__).with_name("jars.sha256")
 OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
     "-Xmx256m",
     "-XX:+UseSerialGC",
     "-Xrs",  # signals are Python's
