@@ -9,7 +9,11 @@ import pyarrow as pa
 import pytest
 
 from headgate.arrow.headers import to_text
+from headgate.config.uris import parse_sink
+from headgate.rocketmq.client import Queue
+from headgate.sinks.rocketmq import RocketMQSink
 from headgate.sinks.rocketmq.frames import frames, one_by_one, pieces
+from headgate.sinks.rocketmq.sender import Sender, place_of
 from headgate.spark.row_packing import FLAT_SCHEMA
 
 KEYS: list[list[bytes | None]] = [
@@ -45,6 +49,33 @@ def test_messages_by_column_are_those_made_one_by_one(
 
     assert one_by_one(flat).equals(frames(flat))
     assert one_by_one(flat.slice(30, 20)).equals(frames(flat.slice(30, 20)))
+
+
+def test_every_message_goes_to_its_queue_in_order() -> None:
+    rng = Random(3)
+    queues = {"a": [Queue("b", n) for n in range(3)], "b": [Queue("b", n) for n in range(2)]}
+    rows = [
+        {
+            **message(n, rng, [b"%d" % key for key in range(20)], None),
+            "topic": rng.choice("ab"),
+            "partition": rng.choice([None, 0, 1, 7]),
+            "value": b"%d" % n,
+        }
+        for n in range(300)
+    ]
+    flat = pa.RecordBatch.from_pylist(rows, FLAT_SCHEMA)
+    sink = parse_sink("rocketmq://h:9876/t?protocol=canal-json").connector
+    assert isinstance(sink, RocketMQSink)
+
+    found = {(t, q): messages for t, q, messages in Sender(sink, (), queues).by_queue(flat)}
+
+    expected: dict[tuple[str, int], list[Any]] = {}
+    for row, made in zip(rows, one_by_one(flat).to_pylist()):
+        number = place_of(row["key"], None) if row["partition"] is None else row["partition"]
+        place = row["topic"], number % len(queues[row["topic"]])
+        expected.setdefault(place, []).append(made)
+    assert 5 == len(expected)
+    assert expected == {place: messages.to_pylist() for place, messages in found.items()}
 
 
 def test_pieces_are_all_the_bytes_and_no_message_is_cut() -> None:

@@ -78,8 +78,8 @@ class Sender:
         senders: dict[tuple[str, int], QueueSender] = {}
         sent = pending = 0
         for flat in (each for batch in batches for each in flat_batches(batch)):
-            sent += len(flat)
             for topic, number, messages in self.by_queue(flat):
+                sent += len(messages)
                 own = senders.get((topic, number))
                 if own is None:
                     queue = self.queues[topic][number]
@@ -99,8 +99,9 @@ class Sender:
         """The messages for each topic and number of a queue, as bytes in their order."""
         messages, numbers = frames(flat), partitions(flat)
         topics = flat["topic"].dictionary_encode()
+        indices = topics.indices.to_numpy()
         for n, topic in enumerate(topics.dictionary.to_pylist()):
-            own = np.flatnonzero(topics.indices == n)
+            own = np.flatnonzero(indices == n)
             queues = numbers[own] % len(self.queues[topic])
             for queue in np.unique(queues):
                 yield topic, int(queue), messages.take(pa.array(own[queues == queue]))
