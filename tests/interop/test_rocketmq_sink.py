@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from job_runs import Bench
@@ -209,6 +210,22 @@ def test_headers_become_properties(spark: SparkSession, rocketmq: Server) -> Non
     assert ("7", "orders") == (message.keys, message.tags)
 
 
+def test_a_long_table_name_and_many_headers_stop_no_job(bench: Bench, rocketmq: Server) -> None:
+    many = [{"key": f"H{n}", "value": b""} for n in range(2_000)]
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    headers = pa.array([None, many, many[:500]], kind)
+    changes = (change(name, id, 0) for id, name in enumerate(("t" * 40_000, "orders", "orders")))
+    bench.put("a.parquet", *changes, headers=headers)
+
+    run(bench, f"{rocketmq.uri('properties')}protocol=canal-json&partition-num=1")
+
+    messages = rocketmq.consume("properties")
+    assert [("0", None), ("2", "orders")] == [(m.keys, m.tags) for m in messages]
+    kept = json.loads(messages[1].properties["headgate-headers"])
+    assert [each["key"] for each in many[:500]] == [each["key"] for each in kept]
+    assert ["too-large"] == rejected(bench)
+
+
 def test_no_secret_is_in_spark_s_plans(spark: SparkSession, rocketmq_acl: Server) -> None:
     topic = rocketmq_acl.create_topic("plans", 1)
     sink = parse_sink(
@@ -275,6 +292,19 @@ def test_a_broker_killed_in_the_middle_loses_nothing(spark: SparkSession, own: S
         by_key.setdefault(str(message.keys), []).append(int(message.properties["headgate-id"]))
     without_copies = {key: list(dict.fromkeys(ids)) for key, ids in by_key.items()}
     assert {str(key): [*range(key, rows, keys)] for key in range(keys)} == without_copies
+
+
+def test_a_new_topic_waits_for_a_broker_that_is_away(spark: SparkSession, own: Server) -> None:
+    sink = parse_sink(f"{own.uri('made-later')}protocol=canal-json&partition-num=1&timeout=1s")
+    writer = sink.connector.open(spark, Target("job", sink.name, sink.options, {}))
+    own.kill_broker()
+    starter = threading.Timer(3, own.start_broker)
+    starter.start()
+    frame = step_of(spark, [{**MESSAGE, "topic": "made-while-away"}])
+    writer.write(batch(), [frame], ["made-while-away"])
+    starter.join()
+
+    assert [b"{}"] == [m.body for m in own.consume("made-while-away")]
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from job_runs import wait_for
+from kafka_broker import free_ports
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from rocketmq_server import ADMIN, BROKER_CONF, Sent, Server
@@ -20,8 +22,11 @@ from rocketmq_server import ADMIN, BROKER_CONF, Sent, Server
 from headgate.config.uris import parse_source
 from headgate.core.errors import UsageError, reason_of
 from headgate.core.limits import SPLICED_ROWS
+from headgate.rocketmq.client import client
 from headgate.rocketmq.layout import message
 from headgate.sources.base import Origin, Reader
+from headgate.sources.rocketmq.offsets import Range
+from headgate.sources.rocketmq.stream import batches_of
 from headgate.spark.storage import Storage
 
 SHORT_LIVED = """mappedFileSizeCommitLog=1048576
@@ -271,7 +276,7 @@ def mortal() -> Iterator[Server]:
         yield found
 
 
-def test_a_broker_that_comes_back_is_read_on(
+def test_a_broker_that_comes_back_at_another_address_is_read_on(
     spark: SparkSession, tmp_path: Path, mortal: Server
 ) -> None:
     mortal.create_topic("back", 2)
@@ -279,16 +284,55 @@ def test_a_broker_that_comes_back_is_read_on(
     query = Query(spark, tmp_path, mortal.uri("back"))
     handle = query.start(processingTime="100 milliseconds")
     wait_for(lambda: len(query.all()) == 10)
+    assert 0 == query.reader.lag(last_number(query))
     mortal.kill_broker()
+    assert query.reader.lag(last_number(query)) is None
     time.sleep(8)
+    assert handle.exception() is None
+    mortal.port = free_ports(1)[0]
+    mortal.configure()
     mortal.start_broker()
     mortal.produce("back", sent(range(10, 20), 2))
     wait_for(lambda: handle.exception() is not None or len(query.all()) == 20)
     handle.stop()
-    if handle.exception() is not None:  # the broker went in the middle of a question
-        query.run()
 
     assert numbered(range(20)) == query.values()
+    assert 0 == query.reader.lag(last_number(query))
+
+
+def last_number(query: Query) -> int:
+    return max(query.batches)
+
+
+def test_a_batch_waits_for_a_broker_that_goes_while_it_is_read(mortal: Server) -> None:
+    mortal.create_topic("middle", 1)
+    mortal.produce("middle", sent(range(400)))
+    uri = f"{mortal.uri('middle')}timeout=1s&retry=60s"
+    own = client(parse_source(uri).connector.connection)
+    batches = batches_of(own, Range("middle", "broker-a:0", 0, 0, 400), "headgate", 1_000_000)
+    mortal.kill_broker()
+    starter = threading.Timer(4, mortal.start_broker)
+    starter.start()
+    values = [value for each in batches for value in each["value"].to_pylist()]
+    starter.join()
+
+    assert numbered(range(400)) == values
+
+
+def test_waiting_for_a_broker_ends_after_retry(mortal: Server) -> None:
+    mortal.create_topic("gone", 1)
+    mortal.produce("gone", sent(range(10)))
+    uri = f"{mortal.uri('gone')}timeout=1s&retry=2s"
+    own = client(parse_source(uri).connector.connection)
+    batches = batches_of(own, Range("gone", "broker-a:0", 0, 0, 10), "headgate", 1_000_000)
+    mortal.kill_broker()
+    started = time.monotonic()
+    with pytest.raises(UsageError, match="broker-a"):
+        next(batches)
+    waited = time.monotonic() - started
+    mortal.start_broker()
+
+    assert 1 < waited < 20
 
 
 def test_a_topic_that_was_made_again_is_an_error(

@@ -9,10 +9,11 @@ from base64 import b64decode
 
 import pytest
 
+from headgate.arrow.headers import to_text
 from headgate.config.uris import parse_sink
 from headgate.core.errors import UsageError
 from headgate.rocketmq.layout import message, properties
-from headgate.sinks.rocketmq import RocketMQSink
+from headgate.sinks.rocketmq import HEADER_BYTES, RocketMQSink
 
 
 def read(data: bytes) -> dict[str, str]:
@@ -62,7 +63,7 @@ def test_a_header_that_cannot_be_a_property_is_kept_in_json(name: str, value: by
 
     kept = json.loads(found.pop("headgate-headers"))
     assert [(name, value)] == [
-        (h["key"], None if h["value"] is None else b64decode(h["value"])) for h in kept
+        (h["key"], b64decode(h["value"]) if "value" in h else None) for h in kept
     ]
     assert {"KEYS": "7", "TAGS": "orders", "good": "1"} == found
 
@@ -179,3 +180,27 @@ def test_a_format_that_is_kafkas_only_is_refused() -> None:
         parse_sink("rocketmq://h/cdc?protocol=maxwell")
 
     assert parse_sink("rocketmq://h/cdc?protocol=maxwell&allow-any-format=true")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("A", b""), ("A", None), ("a", b"x"), ("\1", b"x"), ("\n" * 9, b"\xff"), ("ä", b"\xff" * 50)],
+)
+def test_keys_and_headers_that_are_not_refused_fit_into_the_properties(
+    name: str, value: bytes | None
+) -> None:
+    one = [(name, value)]
+    length = len((to_text(one * 2) or "").encode()) - len((to_text(one) or "").encode())
+    headers = one * ((HEADER_BYTES - 1) // length)
+
+    room = 32_767 - 1_000  # for what brokers add
+    assert len(properties(None, "t" * 40_000, b"i" * 300, headers)) < room
+    assert len(properties(b"\xff" * HEADER_BYTES, "t" * 255, b"i" * 300)) < room
+
+
+def test_a_tag_that_is_too_long_is_left_out_and_stays_as_a_header_where_it_was_one() -> None:
+    long = "t" * 256
+
+    assert b"" == properties(None, long)
+    found = read(properties(None, long, headers=[("TAGS", long.encode())]))
+    assert ["headgate-headers"] == list(found)

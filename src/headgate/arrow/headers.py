@@ -20,7 +20,7 @@ TO_TEXT = "CASE WHEN size(headers) > 0 THEN to_json(headers) END"
 FROM_TEXT = f"from_json(headers, '{TYPE}')"
 
 
-class _Header(msgspec.Struct):
+class _Header(msgspec.Struct, omit_defaults=True):
     key: str | None = None
     value: str | None = None
 

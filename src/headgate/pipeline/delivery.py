@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.arrow.headers import from_text, header_bytes
+from headgate.arrow.headers import from_text, header_bytes, to_text
 from headgate.codec.encoder import Encoded, Encoder
 from headgate.config.job import Sink
 from headgate.core.errors import shown
@@ -101,18 +101,20 @@ class DeliveryCheck:
         """Whether a message is larger than the sink takes, or its key and headers are."""
         if self.max_bytes is None and self.max_header_bytes is None:
             return None
-        headers = change.headers
+        carried = from_text(change.headers)
         for record in records:
-            head = len(record.key or b"")
-            if headers is not None or record.headers:
-                head += header_bytes((*from_text(headers), *(record.headers or ())))
-            if self.max_header_bytes is not None and head > self.max_header_bytes:
-                return (
-                    "too-large",
-                    "the message's key and headers would be larger than the "
-                    f"{self.max_header_bytes} bytes that the sink takes; shorten them",
-                )
-            if self.max_bytes is not None and head + len(record.value or b"") > self.max_bytes:
+            headers = (*carried, *(record.headers or ()))
+            key = len(record.key or b"")
+            if self.max_header_bytes is not None:
+                text = to_text(headers) or ""
+                if key + len(text.encode()) > self.max_header_bytes:
+                    return (
+                        "too-large",
+                        "the message's key and its headers as JSON would be larger than the "
+                        f"{self.max_header_bytes} bytes that the sink takes; shorten them",
+                    )
+            size = key + header_bytes(headers) + len(record.value or b"")
+            if self.max_bytes is not None and size > self.max_bytes:
                 return (
                     "too-large",
                     f"the message would be larger than the {self.max_bytes} bytes that the sink "

@@ -164,6 +164,11 @@ class CarriedHeaders(NamedTuple):
     sizes: Any
     """How many bytes of a message they take."""
 
+    @property
+    def text_sizes(self) -> Any:
+        """How many bytes their texts have."""
+        return pc.binary_length(self.texts).fill_null(0).to_numpy()
+
 
 def carried_headers(column: pa.Array) -> CarriedHeaders | None:
     """The headers of messages without the ids of an earlier job; None where no message has any.
@@ -357,13 +362,14 @@ class FastPath:
         """Whether any message, or its key and headers, is larger than a sink takes."""
         if not len(spliced.rows):
             return False
-        keys = np.diff(spliced.key_ends)
+        head = np.diff(spliced.key_ends)
+        whole = head + np.diff(spliced.value_ends)
         if headers is not None:
-            keys = keys + headers.sizes[spliced.rows]
-        whole = np.diff(spliced.value_ends) + keys
+            head = head + headers.text_sizes[spliced.rows]
+            whole = whole + headers.sizes[spliced.rows]
         sinks = [sink.connector for sink in self.job.sinks]
         return any(
             limit is not None and bool(sizes.max() > limit)
             for sink in sinks
-            for sizes, limit in ((whole, sink.max_bytes), (keys, sink.max_header_bytes))
+            for sizes, limit in ((whole, sink.max_bytes), (head, sink.max_header_bytes))
         )

@@ -72,6 +72,7 @@ class Client:
         self.jpype = jvm.start(paths)
         self.where = connection.address
         self.millis = round(connection.timeout * 1000)
+        self.retry = connection.retry
         self.masters: dict[str, str] = {}
         """The addresses of brokers by their names, as last heard."""
         with self.asking():
@@ -200,17 +201,17 @@ class Client:
 
     def min_offset(self, topic: str, queue: Queue) -> int:
         """The offset of a queue's first message."""
-        with self.asking():
+        with self.asking_broker(queue):
             return int(self.api.getMinOffset(*self.place(topic, queue), self.millis))
 
     def max_offset(self, topic: str, queue: Queue) -> int:
         """The offset behind a queue's last message."""
-        with self.asking():
+        with self.asking_broker(queue):
             return int(self.api.getMaxOffset(*self.place(topic, queue), self.millis))
 
     def offset_at(self, topic: str, queue: Queue, millis: int) -> int:
         """The offset of the first message that was stored at this time or after it."""
-        with self.asking():
+        with self.asking_broker(queue):
             place = self.place(topic, queue)
             return int(self.api.searchOffset(*place, self.jpype.JLong(millis), self.millis))
 
@@ -235,9 +236,16 @@ class Client:
             )
         return self.masters[queue.broker]
 
-    def forget(self, queue: Queue) -> None:
-        """Ask for the address of a queue's broker anew when it is needed next."""
-        self.masters.pop(queue.broker, None)
+    @contextmanager
+    def asking_broker(self, queue: Queue, where: str | None = None) -> Iterator[None]:
+        """As `asking`; a broker that does not answer may have moved, and is looked up again."""
+        try:
+            with self.asking(where):
+                yield
+        except ClientError as error:
+            if error.passes:
+                self.masters.pop(queue.broker, None)
+            raise
 
     # Messages
 

@@ -16,6 +16,8 @@ DEFAULT_PORT = 9876
 TIMEOUT = 3.0
 """Seconds that a request may take."""
 LONGEST_TIMEOUT = 60.0
+RETRY = 120.0
+"""Seconds for which servers that are busy or away are asked again."""
 
 
 def _timeout(text: str) -> float:
@@ -43,6 +45,11 @@ class RocketMQOptions(TlsOptions):
     )
     timeout: float | None = option(
         None, "how long a request may take, 3s if it is not set", read=_timeout
+    )
+    retry: float | None = option(
+        None,
+        "how long a running job waits for servers that are busy or away, 2m if it is not set",
+        read=duration,
     )
 
 
@@ -74,6 +81,7 @@ class Connection:
     security_token: str | None = field(default=None, repr=False)
     tls: Tls | None = field(default=None, repr=False)
     timeout: float = TIMEOUT
+    retry: float = RETRY
 
     @property
     def address(self) -> str:
@@ -112,4 +120,5 @@ def connection_of(options: type[T], address: Address) -> tuple[T, Connection]:
     timeout = TIMEOUT if own.timeout is None else own.timeout
     texts = tls_texts(own, own.insecure_skip_verify, address)
     tls = None if texts is None else Tls(**texts, verify=not own.insecure_skip_verify)
-    return own, Connection(address.hosts, user, secret, own.security_token, tls, timeout)
+    retry = RETRY if own.retry is None else own.retry
+    return own, Connection(address.hosts, user, secret, own.security_token, tls, timeout, retry)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
-from headgate.core.errors import HeadgateError, UsageError, shown
+from headgate.core.errors import UsageError, shown
 
 T = TypeVar("T")
 
-TRIES, PAUSE = 3, 1.0
-"""How often a question is asked while servers do not answer, and the seconds in between."""
+PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""Seconds before each further attempt; the last one for all that follow."""
 SYSTEM_ERROR, SYSTEM_BUSY = 1, 2
 NOT_FLUSHED, NO_REPLICA, NOT_REPLICATED = 10, 11, 12
 MESSAGE_ILLEGAL, NOT_AVAILABLE, NO_PERMISSION, NO_TOPIC = 13, 14, 16, 17
@@ -88,13 +89,31 @@ def sentence(remark: str) -> str:
     return shown(remark.partition("\n")[0].partition("\r")[0], 300)[1:-1]
 
 
-def retried(ask: Callable[[], T], tries: int = TRIES) -> T:
-    """The answer to a question, which is asked again while servers do not answer."""
-    for again in range(tries - 1, -1, -1):
+def retried(ask: Callable[[], T], seconds: float) -> T:
+    """The answer to a request, which is repeated for so long while servers are busy or away.
+
+    >>> retried(lambda: "answer", 0)
+    'answer'
+    """
+    for last in attempts(seconds):
         try:
             return ask()
         except ClientError as error:
-            if not again or not error.passes:
+            if last or not error.passes:
                 raise
-        time.sleep(PAUSE)
-    raise HeadgateError("a question is asked at least once")
+    raise AssertionError  # the last attempt returned or raised
+
+
+def attempts(seconds: float) -> Iterator[bool]:
+    """Attempts with growing pauses between them for so long; whether each is the last.
+
+    >>> list(attempts(0)), list(attempts(0.15))
+    ([True], [False, True])
+    """
+    until = time.monotonic() + seconds
+    for pause in chain(PAUSES, repeat(PAUSES[-1])):
+        last = time.monotonic() + pause > until
+        yield last
+        if last:
+            return
+        time.sleep(pause)

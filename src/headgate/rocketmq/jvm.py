@@ -47,6 +47,9 @@ COORDINATES = (
 """The client and what of its dependencies it needs here: 12 MB, where all of them have 60."""
 CHECKSUMS = Path(__file__).with_name("jars.sha256")
 OPTIONS = (
+    # Compiling more of the client than its first compiler does takes seconds of each worker's CPU,
+    # and what is sent or pulled costs no less then.
+    "-XX:TieredStopAtLevel=1",
     "-Xmx256m",
     "-XX:+UseSerialGC",
     "-Xrs",  # signals are Python's

@@ -22,12 +22,15 @@ from headgate.arrow.headers import ID_HEADER, to_text
 
 TAGS, HEADERS_PROPERTY = "TAGS", "headgate-headers"
 _SEPARATORS = re.compile(b"[\1\2]")
-_PLAIN = re.compile(rb"[\x03-\x7f]+")
+PLAIN = re.compile(rb"[\x03-\x7f]+")
+"""Text that can be the value of a property for certain."""
 _FREE_NAME = re.compile("(?!__|headgate-(?:key|headers)$)[^\1\2]*[a-z][^\1\2]*")
 """Names that RocketMQ does not keep for itself: its own have no small letter or begin with __."""
 _HEAD = struct.Struct(">iiiii")
 _TAIL = struct.Struct(">h")
 OVERHEAD = _HEAD.size + _TAIL.size
+LONGEST_TAG = 255
+"""Bytes of a tag: no database has longer names, and all properties share 32,767 bytes."""
 
 Headers = Sequence[tuple[str, "bytes | None"]]
 
@@ -63,8 +66,8 @@ def properties(
             found.append(b"KEYS\1%b\2" % key)
         else:
             found.append(b"headgate-key\1base64:%b\2" % b64encode(key))
-    if tag is not None:
-        found.append(tag_property(tag))
+    tagged = b"" if tag is None else tag_property(tag)
+    found.append(tagged)
     if id_ is not None and is_text(id_):
         found.append(b"headgate-id\1%b\2" % id_)
     if not headers:
@@ -73,7 +76,8 @@ def properties(
     others: list[tuple[str, bytes | None]] = []
     for name, value in headers:
         if value is None or name in names or not is_free(name) or not is_text(value):
-            if name != TAGS or value != (tag or "").encode():  # it came from RocketMQ, and stays
+            # A tag that came from RocketMQ is there already.
+            if name != TAGS or value is None or tagged != b"TAGS\1%b\2" % value:
                 others.append((name, value))
             continue
         names.add(name)
@@ -87,7 +91,7 @@ def properties(
 def tag_property(tag: str) -> bytes:
     """The property of a table's name; nothing where it cannot be one."""
     name = tag.encode()
-    return b"TAGS\1%b\2" % name if is_text(name) else b""
+    return b"TAGS\1%b\2" % name if len(name) <= LONGEST_TAG and is_text(name) else b""
 
 
 @lru_cache(10_000)
@@ -102,7 +106,7 @@ def is_text(value: bytes) -> bool:
     >>> is_text(b"a"), is_text("ä".encode()), is_text(b""), is_text(b"\\xff"), is_text(b"a\\1")
     (True, True, False, False, False)
     """
-    if _PLAIN.fullmatch(value):
+    if PLAIN.fullmatch(value):
         return True
     if not value or _SEPARATORS.search(value):
         return False

@@ -41,8 +41,7 @@ class Pulled(NamedTuple):
     next: int
     """The offset to go on with."""
     least: int
-    end: int
-    """The queue's first offset, and the one behind its last."""
+    """The queue's first offset."""
     data: bytes
     """Messages one behind the other, as brokers store them."""
 
@@ -60,8 +59,7 @@ class Asked(Generic[T]):
         if self.error is not None:
             raise self.error
         with self.transfer.asking():
-            response = self.future.get()
-        return self.read(response)
+            return self.read(self.future.get())
 
 
 class Transfer:
@@ -73,7 +71,7 @@ class Transfer:
 
     def asking(self) -> Any:
         """Make errors of the client's exceptions."""
-        return self.client.asking(self.where)
+        return self.client.asking_broker(self.queue, self.where)
 
     def pull(self, offset: int, most: int) -> Asked[Pulled]:
         """Ask for messages from an offset on: as many as the broker gives; it does not wait."""
@@ -112,7 +110,6 @@ class Transfer:
             status,
             int(str(fields.get("nextBeginOffset"))),
             int(str(fields.get("minOffset"))),
-            int(str(fields.get("maxOffset"))),
             b"" if data is None else bytes(data),
         )
 

@@ -160,7 +160,7 @@ class MessageSink(Sink, Protocol):
 
     @property
     def max_header_bytes(self) -> int | None:
-        """The largest key and headers together."""
+        """The largest key and headers together; headers count as their text (to_text)."""
         return None
 
     def for_workers(self) -> Self:

@@ -7,8 +7,7 @@ where each begins, and Spark's own expressions take them apart when they are wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import pairwise, repeat
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -134,52 +133,36 @@ def packed_rows_of(flat: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def unpack(packed: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """The messages of packed rows in their order, on a worker: the columns of FLAT_SCHEMA.
-
-    The id is bytes.
+def flat_batches(packed: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The messages of packed rows in their order, on a worker: a batch for each row.
 
     >>> flat = flat_rows(2, value=pa.array([b"ab", None]), topic=pa.array(["t", "t"]))
-    >>> list(unpack(packed_rows_of(flat)))
-    [(None, b'ab', None, None, 't', None, None), (None, None, None, None, 't', None, None)]
+    >>> [each.equals(flat) for each in flat_batches(packed_rows_of(flat))]
+    [True]
     """
     for row in range(packed.num_rows):
-        columns = [
-            *(_pieces(packed, row, name) for name in _BYTES),
-            _each(packed, row, "partitions") or repeat(None),
-            _names(packed, row, "topic"),
-            _each(packed, row, "carried") or repeat(None),
-            _names(packed, row, "table"),
-        ]
-        yield from zip(*columns)
+        found = {name: packed.column(name)[row] for name in PACKED_COLUMNS}
+        rows = len(found["value_at"]) - 1
+        columns = {name: _bytes_column(found, name) for name in _BYTES}
+        for name, lists in (("partition", "partitions"), ("headers", "carried")):
+            if found[lists].is_valid:
+                columns[name] = found[lists].values
+        for name in ("topic", "table"):
+            if found[f"{name}s"].is_valid:
+                names, at = found[f"{name}s"].values, found[f"{name}_at"].values
+                columns[name] = pa.repeat(names[0], rows) if at is None else names.take(at)
+        yield flat_rows(rows, **columns)
 
 
-def _each(packed: pa.RecordBatch, row: int, name: str) -> list[Any] | None:
-    """A list of a pack; None where there is none."""
-    found = packed.column(name)[row].values
-    if found is None:
-        return None
-    # Numbers one by one cost more than the messages.
-    return list((found.to_pylist if found.null_count else found.to_numpy(False).tolist)())
-
-
-def _pieces(packed: pa.RecordBatch, row: int, name: str) -> list[bytes | None]:
-    """One column of a pack's messages."""
-    text = packed.column(f"{name}_bytes")[row].as_py()
-    at = _each(packed, row, f"{name}_at") or []
-    found: list[bytes | None] = [text[a - 1 : b - 1] for a, b in pairwise(at)]
-    missing = _each(packed, row, f"{name}_missing")
-    if missing is None:
-        return found
-    return [None if gone else piece for piece, gone in zip(found, missing)]
-
-
-def _names(packed: pa.RecordBatch, row: int, name: str) -> Iterable[str | None]:
-    """The topics or tables of a pack's messages."""
-    names, at = _each(packed, row, f"{name}s"), _each(packed, row, f"{name}_at")
-    if names is None:
-        return repeat(None)
-    return repeat(names[0]) if at is None else [None if n is None else names[n] for n in at]
+def _bytes_column(found: Mapping[str, pa.Scalar], name: str) -> pa.Array:
+    """One column of a packed row's messages."""
+    at = np.asarray(found[f"{name}_at"].values) - np.int32(1)
+    buffers = [None, pa.py_buffer(at), found[f"{name}_bytes"].as_buffer()]
+    missing = found[f"{name}_missing"].values
+    if missing is not None:
+        there = ~missing.to_numpy(zero_copy_only=False)
+        buffers[0] = pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(FLAT_SCHEMA.field(name).type, len(at) - 1, buffers)
 
 
 def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:

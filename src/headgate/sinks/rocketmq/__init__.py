@@ -10,7 +10,7 @@ from headgate.codec.topic_names import checked_topic
 from headgate.core.connectors import Address, Place, Report, Topic
 from headgate.core.errors import UsageError, shown
 from headgate.core.options import option
-from headgate.core.scalars import duration, size, truth
+from headgate.core.scalars import size, truth
 from headgate.rocketmq.client_options import (
     DEFAULT_PORT,
     Connection,
@@ -31,10 +31,9 @@ MAX_BYTES = 4 << 20
 """What a broker takes by default (`maxMessageSize`)."""
 FRAME = 64 << 10
 """What of that the properties and the frame of a message take at most."""
-HEADER_BYTES = 20_000
-"""The largest key and headers: encoded, they fit into the 32,767 bytes of all properties."""
-RETRY = 120.0
-"""Seconds for which a batch is sent again while no broker takes it."""
+HEADER_BYTES = 22_000
+"""The largest key and headers: properties of a message have 32,767 bytes, a key takes at most 4/3
+of its own there, and the tag, the id and what brokers add need some of them."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,6 @@ class RocketMQSinkOptions(RocketMQOptions):
     auto_create_topic: bool = option(True, "whether missing topics are created", read=truth)
     allow_any_format: bool = option(
         False, "whether formats are written that their producers write to Kafka only", read=truth
-    )
-    retry: float | None = option(
-        None,
-        "how long a batch is sent again while brokers are busy or away, 2m if it is not set",
-        read=duration,
     )
 
 
@@ -83,7 +77,6 @@ class RocketMQSink(MessageSink):
     largest: int = MAX_BYTES
     create_topics: bool = True
     any_format: bool = False
-    retry: float = RETRY
 
     @classmethod
     def from_uri(cls, address: Address, format_options: dict[str, str]) -> Self:
@@ -102,7 +95,6 @@ class RocketMQSink(MessageSink):
             largest,
             own.auto_create_topic,
             own.allow_any_format,
-            RETRY if own.retry is None else own.retry,
         )
 
     @property

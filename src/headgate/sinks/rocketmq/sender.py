@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 
-from headgate.arrow.headers import from_text
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import Client, Queue, client
-from headgate.rocketmq.errors import ClientError
-from headgate.rocketmq.layout import message, properties
+from headgate.rocketmq.errors import retried
 from headgate.rocketmq.transfer import Asked
 from headgate.sinks.rocketmq import FRAME, RocketMQSink
-from headgate.spark.row_packing import unpack
+from headgate.sinks.rocketmq.frames import frames, pieces
+from headgate.spark.row_packing import flat_batches
 
 BATCH_BYTES = 512 << 10
 """Messages of a queue are sent when there are so many bytes of them."""
 PENDING_BYTES = 32 << 20
 """Of all queues together no more are kept until brokers have acknowledged them."""
-PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Seconds until a batch is sent again; the last one for all further times."""
 
 
 class QueueSender:
     """Sends messages to one queue, a batch at a time, so that its order holds."""
 
-    def __init__(self, servers: Client, topic: str, queue: Queue, retry: float) -> None:
-        self.servers, self.queue, self.retry = servers, queue, retry
+    def __init__(self, servers: Client, topic: str, queue: Queue) -> None:
+        self.retry = servers.retry
         self.transfer = servers.transfer(topic, queue)
-        self.messages: list[bytes] = []
-        """Those that are yet to be sent."""
+        self.messages: list[memoryview] = []
+        """The bytes of those that are yet to be sent."""
         self.size = 0
         self.batch = b""
         """What was sent, and is not acknowledged."""
         self.asked: Asked[None] | None = None
+
+    def add(self, messages: memoryview) -> None:
+        """Have messages sent with the next batch."""
+        self.messages.append(messages)
+        self.size += len(messages)
 
     def send(self) -> int:
         """Send what there is once the batch before is acknowledged; returns the bytes of that."""
@@ -48,21 +51,15 @@ class QueueSender:
 
     def acknowledge(self) -> int:
         """Wait until a batch is stored, sent again while its broker is busy or away; its bytes."""
-        until, tries = time.monotonic() + self.retry, 0
-        while self.asked is not None:
-            try:
-                self.asked.result()
-                self.asked = None
-            except ClientError as error:
-                pause = PAUSES[min(tries, len(PAUSES) - 1)]
-                if not error.passes or time.monotonic() + pause > until:
-                    raise
-                tries += 1
-                time.sleep(pause)
-                self.servers.forget(self.queue)
-                self.asked = self.transfer.send(self.batch)
+        if self.batch:
+            retried(self.stored, self.retry)
         size, self.batch = len(self.batch), b""
         return size
+
+    def stored(self) -> None:
+        """See the batch stored; it is sent again where it was seen not to be."""
+        asked, self.asked = self.asked or self.transfer.send(self.batch), None
+        asked.result()
 
 
 class Sender:
@@ -71,7 +68,7 @@ class Sender:
     def __init__(
         self, sink: RocketMQSink, jars: Sequence[str], queues: Mapping[str, list[Queue]]
     ) -> None:
-        self.connection, self.retry = sink.connection, sink.retry
+        self.connection = sink.connection
         self.most = min(BATCH_BYTES, sink.largest - FRAME)
         self.jars, self.queues = jars, dict(queues)
 
@@ -80,32 +77,34 @@ class Sender:
         servers = client(self.connection, jvm.local_jars(self.jars))
         senders: dict[tuple[str, int], QueueSender] = {}
         sent = pending = 0
-        for batch in batches:
-            for place, data in self.messages(batch):
-                sent += 1
-                own = senders.get(place)
+        for flat in (each for batch in batches for each in flat_batches(batch)):
+            for topic, number, messages in self.by_queue(flat):
+                sent += len(messages)
+                own = senders.get((topic, number))
                 if own is None:
-                    topic, number = place
                     queue = self.queues[topic][number]
-                    own = senders[place] = QueueSender(servers, topic, queue, self.retry)
-                if own.size + len(data) > self.most:
-                    pending -= own.send()
-                own.messages.append(data)
-                own.size += len(data)
-                pending += len(data)
+                    own = senders[topic, number] = QueueSender(servers, topic, queue)
+                for piece in pieces(messages, self.most):
+                    if own.size + len(piece) > self.most:
+                        pending -= own.send()
+                    own.add(piece)
+                    pending += len(piece)
                 if pending > PENDING_BYTES:
                     send_all(senders.values())
                     pending = 0
         send_all(senders.values())
         return sent
 
-    def messages(self, packed: pa.RecordBatch) -> Iterator[tuple[tuple[str, int], bytes]]:
-        """The topic of each message and the number of its queue; and its bytes."""
-        counts = {topic: len(queues) for topic, queues in self.queues.items()}
-        for key, value, id_, partition, topic, carried, table in unpack(packed):
-            place = place_of(key, table) if partition is None else partition
-            named = properties(key, table, id_, () if carried is None else from_text(carried))
-            yield (topic, place % counts[topic]), message(value, named)
+    def by_queue(self, flat: pa.RecordBatch) -> Iterator[tuple[str, int, pa.Array]]:
+        """The messages for each topic and number of a queue, as bytes in their order."""
+        messages, numbers = frames(flat), partitions(flat)
+        topics = flat["topic"].dictionary_encode()
+        indices = topics.indices.to_numpy()
+        for n, topic in enumerate(topics.dictionary.to_pylist()):
+            own = np.flatnonzero(indices == n)
+            queues = numbers[own] % len(self.queues[topic])
+            for queue in np.unique(queues):
+                yield topic, int(queue), messages.take(pa.array(own[queues == queue]))
 
 
 def send_all(senders: Collection[QueueSender]) -> None:
@@ -114,6 +113,15 @@ def send_all(senders: Collection[QueueSender]) -> None:
         each.send()
     for each in senders:
         each.acknowledge()
+
+
+def partitions(flat: pa.RecordBatch) -> Any:
+    """The partition of each message, or a number by its key, or by its table if it has no key."""
+    chosen = flat["partition"]
+    if not chosen.null_count:
+        return chosen.to_numpy()
+    columns = (flat[name].to_pylist() for name in ("partition", "key", "table"))
+    return np.array([place_of(k, t) if p is None else p for p, k, t in zip(*columns)], np.int64)
 
 
 def place_of(key: bytes | None, table: str | None) -> int:

@@ -25,8 +25,8 @@ class RocketMQTopics(Topics):
 
     def __init__(self, sink: RocketMQSink, name: str, options: Mapping[str, Any]) -> None:
         self.sink, self.name, self.options = sink, name, options
-        self.tries = 1
-        """How often servers that do not answer are asked; a job that starts says so at once."""
+        self.retry = 0.0
+        """Seconds for which servers are asked again; a job that starts fails at once."""
         self.known: dict[str, int] = {}
         self.refused: dict[str, str] = {}
         self.queues: dict[str, list[Queue]] = {}
@@ -42,13 +42,13 @@ class RocketMQTopics(Topics):
 
     def look_at(self, name: str, servers: Client) -> None:
         """Find the queues of a topic."""
-        found = retried(lambda: servers.writable(name), self.tries)
+        found = retried(lambda: servers.writable(name), self.retry)
         if not found:
             if not self.sink.create_topics:
                 raise missing(self.name, name)
             count = int(self.options.get("partition_num") or DEFAULT_QUEUES)
-            retried(lambda: servers.create_topic(name, count), self.tries)
-            found = retried(lambda: servers.writable(name), self.tries)[:count]
+            retried(lambda: servers.create_topic(name, count), self.retry)
+            found = retried(lambda: servers.writable(name), self.retry)[:count]
         remedy = "set partition-num, or start the brokers that are missing"
         self.queues[name] = found[
             : spread_over(self.name, name, len(found), self.options, "queues", remedy)

@@ -10,7 +10,6 @@ import pyarrow as pa
 from headgate.core.errors import HeadgateError
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import client
-from headgate.rocketmq.errors import TRIES
 from headgate.sinks.base import Batch, Target, Writer
 from headgate.sinks.rocketmq import RocketMQSink
 from headgate.sinks.rocketmq.sender import Sender
@@ -41,7 +40,7 @@ class RocketMQWriter(Writer):
             check_topics(self.name, self.topics, names)
         else:
             client(sink.connection).topics()
-        self.topics.tries = TRIES
+        self.topics.retry = sink.connection.retry
 
     def write(self, batch: Batch, steps: Sequence[DataFrame], topics: Iterable[str]) -> None:
         """Write steps one after the other; one is acknowledged before the next begins."""

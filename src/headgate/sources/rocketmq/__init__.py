@@ -65,7 +65,6 @@ class RocketMQSource(Source):
             "auto-create-topic",
             "enable-tidb-extension",
             "allow-any-format",
-            "retry",
         }
     )
 

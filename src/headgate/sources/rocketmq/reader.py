@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -53,8 +54,8 @@ class RocketMQReader(Reader):
             for topic, each in queues.items()
         }
         """Where the queues ended when the job started."""
-        self.stopped: int | None = None
-        """The batch behind which there was still something to read, and the query ended."""
+        self.stopped: tuple[int, float] | None = None
+        """The batch behind which the query ended with something left to read, and when first."""
 
     def first_offsets(self, queues: dict[str, list[Queue]]) -> Offsets:
         """Where the first batch begins; kept, so that it begins there when it is repeated."""
@@ -80,7 +81,6 @@ class RocketMQReader(Reader):
         subscription = Subscription(
             self.source.connection,
             self.jars,
-            self.source.group,
             self.source.topics,
             self.start,
             self.offsets(last) or self.start,
@@ -134,10 +134,11 @@ class RocketMQReader(Reader):
             for queue, end in queues.items()
             if done.get(topic, {}).get(queue, -1) < end
         ]
-        if waiting and self.stopped == number:
+        if self.stopped is None or self.stopped[0] != number:
+            self.stopped = number, time.monotonic()
+        elif waiting and time.monotonic() - self.stopped[1] > self.source.connection.retry:
             raise HeadgateError(
                 f"{self.source.connection.address}: no broker gives messages that were there when "
                 f"the job started ({', '.join(waiting[:5])}); is a broker down?"
             )
-        self.stopped = number
         return bool(waiting)

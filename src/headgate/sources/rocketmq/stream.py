@@ -26,7 +26,7 @@ from headgate.core.limits import BATCH_BYTES, SPLICED_ROWS
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import Client, Queue, client
 from headgate.rocketmq.client_options import Connection
-from headgate.rocketmq.errors import ClientError, retried
+from headgate.rocketmq.errors import ClientError, attempts, retried
 from headgate.rocketmq.transfer import Asked, Pulled
 from headgate.sources.rocketmq.offsets import (
     Offsets,
@@ -49,8 +49,6 @@ MOST_PULLED = 1_024
 """Messages that a broker is asked for at once; it has a limit of its own, by default 32."""
 UNDER_WAY = 16
 """Pulls of a queue that are under way at a time."""
-PATIENCE, PAUSE = 100, 0.1
-"""How often a broker may have nothing of a range that it said it has, and the seconds between."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,6 @@ class Subscription:
     connection: Connection = field(repr=False)
     jars: tuple[str, ...]
     """Of RocketMQ's client: names of files that Spark distributes."""
-    group: str
     topics: tuple[str, ...]
     start: Offsets
     """Where the first batch begins."""
@@ -102,6 +99,8 @@ class StreamReader(DataSourceStreamReader):
         self.planned = subscription.planned
         self.queues: Queues = {}
         self.looked = float("-inf")
+        self.silent: dict[str, float] = {}
+        """Brokers that are registered and do not answer, and since when."""
 
     def initialOffset(self) -> Offsets:
         """Where the first batch begins: the same when it is planned again."""
@@ -115,12 +114,42 @@ class StreamReader(DataSourceStreamReader):
         """
         subscription = self.subscription
         own = subscription.client()
-        now = time.monotonic()
-        if now - self.looked >= DISCOVERY_SECONDS:
-            self.queues, self.looked = found_queues(own, subscription.topics), now
-        ends = ends_of(own, self.planned, self.queues)
-        new = beginnings(own, self.planned, self.queues)
+        if time.monotonic() - self.looked >= DISCOVERY_SECONDS:
+            look = partial(found_queues, own, subscription.topics)
+            self.queues, self.looked = retried(look, own.retry), time.monotonic()
+        ends = {topic: dict(offsets) for topic, offsets in self.planned.items()}
+        new: Offsets = {}
+        for topic, queue, offset in self.answers(own):
+            name = str(queue)
+            if name in ends.get(topic, {}):
+                check_end(own.where, topic, name, self.planned[topic][name], offset)
+                ends[topic][name] = offset
+            else:
+                new.setdefault(topic, {})[name] = offset
         return with_new(advanced(self.planned, ends, subscription.limit), new)
+
+    def answers(self, own: Client) -> Iterator[tuple[str, Queue, int]]:
+        """The end of each queue that is known, and the first offset of each that is new.
+
+        Queues of a broker that does not answer are left out, and read on when it is back.
+        """
+        away: set[str] = set()
+        for topic, queues in self.queues.items():
+            known = self.planned.get(topic, {})
+            for queue in queues:
+                if queue.broker in away:
+                    continue
+                ask = own.max_offset if str(queue) in known else own.min_offset
+                try:
+                    offset = ask(topic, queue)
+                except ClientError as error:
+                    since = self.silent.setdefault(queue.broker, time.monotonic())
+                    if not error.passes or time.monotonic() - since > own.retry:
+                        raise
+                    away.add(queue.broker)
+                else:
+                    self.silent.pop(queue.broker, None)
+                    yield topic, queue, offset
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Range]:
         """What a batch reads, a queue at a time."""
@@ -156,39 +185,9 @@ def range_reader(
 
 def found_queues(own: Client, topics: Sequence[str]) -> Queues:
     """The queues of the topics that are meant; a topic that there is not has none."""
-    names = list(topics)
-    if any(map(is_pattern, topics)):
-        names = matching(topics, retried(own.topics))
-    queues = {name: retried(partial(own.readable, name)) for name in names}
+    names = matching(topics, own.topics()) if any(map(is_pattern, topics)) else topics
+    queues = {name: own.readable(name) for name in names}
     return {name: each for name, each in queues.items() if each}
-
-
-def beginnings(own: Client, known: Offsets, queues: Queues) -> Offsets:
-    """The first offsets of queues that are not known yet."""
-    return {
-        topic: {
-            str(queue): retried(partial(own.min_offset, topic, queue))
-            for queue in each
-            if str(queue) not in known.get(topic, {})
-        }
-        for topic, each in queues.items()
-    }
-
-
-def ends_of(own: Client, offsets: Offsets, queues: Queues) -> Offsets:
-    """Where those queues end of which there are offsets.
-
-    A queue that no broker has is not read on: its broker may be down, and comes back.
-    """
-    ends: Offsets = {}
-    for topic, known in offsets.items():
-        there = {str(queue): queue for queue in queues.get(topic, ())}
-        ends[topic] = dict(known)
-        for name in known.keys() & there.keys():
-            end = retried(partial(own.max_offset, topic, there[name]))
-            check_end(own.where, topic, name, known[name], end)
-            ends[topic][name] = end
-    return ends
 
 
 def batches_of(own: Client, part: Range, group: str, most_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -256,23 +255,18 @@ class Pulls:
     def found(self, at: int, end: int, asked: Asked[Pulled] | None = None) -> Pulled:
         """Messages from an offset on, which may have been asked for already."""
 
-        def again() -> Pulled:
-            return self.transfer.pull(at, end - at).result()
-
-        for _ in range(PATIENCE):
+        for last in attempts(self.own.retry):
+            asked = asked or self.transfer.pull(at, end - at)
             try:
-                pulled = again() if asked is None else asked.result()
+                pulled = asked.result()
+                if pulled.status == "found" and pulled.next > at:
+                    return pulled
+                if pulled.least > at:
+                    raise removed(self.where, self.part, at, pulled.least)
             except ClientError as error:
-                if not error.passes:
+                if last or not error.passes:
                     raise
-                self.own.forget(self.transfer.queue)
-                pulled = retried(again)
-            if pulled.status == "found" and pulled.next > at:
-                return pulled
-            if pulled.least > at:
-                raise removed(self.where, self.part, at, pulled.least)
             asked = None
-            time.sleep(PAUSE)
         raise OffsetsLost(
             f"{self.where}: queue {self.part.queue} of topic {self.part.topic} gives no message "
             f"{at}, and the batch reads up to {self.part.end}; look at the broker's log, and start "
