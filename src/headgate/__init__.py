@@ -14,6 +14,7 @@ from headgate.core.event import ColumnType, Event
 
 if TYPE_CHECKING:
     from headgate.codec.loss_samples import losses
+    from headgate.pipeline.land import land
     from headgate.spark.api import dead_letters, decode, decoder, encode, encoder, rows
     from headgate.verification.api import verify
 
@@ -29,6 +30,7 @@ __all__ = [
     "decoder",
     "encode",
     "encoder",
+    "land",
     "losses",
     "rows",
     "verify",
@@ -45,6 +47,10 @@ def __getattr__(name: str) -> Any:
         from headgate.spark import api as spark
 
         return getattr(spark, name)
+    if name == "land":
+        from headgate.pipeline.land import land
+
+        return land
     if name == "verify":
         from headgate.verification.api import verify
 
