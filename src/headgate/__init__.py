@@ -1,8 +1,10 @@
 """Headgate: the change-data-capture layer for Apache Spark.
 
 `headgate.decode(df)` turns messages into change events, `headgate.encode` events into messages of
-any format, `headgate.rows` events into typed rows. Without Spark, `headgate.codec.decoder.decoder`
-decodes one message and `headgate.codec.encoder.Encoder` encodes one event.
+any format, `headgate.rows` events into typed rows. `headgate.land` keeps lake tables equal to the
+source's, `headgate.table` reads one of them, `headgate.verify` compares them with their source.
+Without Spark, `headgate.codec.decoder.decoder` decodes one message and
+`headgate.codec.encoder.Encoder` encodes one event.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from headgate.core.event import ColumnType, Event
 if TYPE_CHECKING:
     from headgate.codec.loss_samples import losses
     from headgate.pipeline.land import land
+    from headgate.pipeline.landed_table import table
     from headgate.spark.api import dead_letters, decode, decoder, encode, encoder, rows
     from headgate.verification.api import verify
 
@@ -33,6 +36,7 @@ __all__ = [
     "land",
     "losses",
     "rows",
+    "table",
     "verify",
 ]
 
@@ -51,6 +55,10 @@ def __getattr__(name: str) -> Any:
         from headgate.pipeline.land import land
 
         return land
+    if name == "table":
+        from headgate.pipeline.landed_table import table
+
+        return table
     if name == "verify":
         from headgate.verification.api import verify
 

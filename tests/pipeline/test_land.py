@@ -167,9 +167,10 @@ def test_a_call_that_was_cut_off_is_finished_by_the_next(
             process(self, *arguments)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(engine, "process", cut_off)
-        headgate.land(events(spark, CHANGES), f"delta://{tmp_path}")
+        with pytest.raises(KeyboardInterrupt):
+            headgate.land(events(spark, CHANGES), f"delta://{tmp_path}")
     other = change("INSERT", {"id": "5"}, table="items")
     batch(
         headgate.decode(spark.createDataFrame([(other, "o", 0, 0)], COLUMNS)), f"delta://{tmp_path}"
