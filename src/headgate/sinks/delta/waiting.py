@@ -89,7 +89,7 @@ def rows_after(rows: DataFrame, changes: DataFrame, reading: Reading) -> DataFra
     if is_log:
         return rows.unionByName(last)
     truncated = [row[0] for row in last.where(f"_op = {TRUNCATE}").select(POSITION).collect()]
-    gone = keyed.before(truncated[0], "t") if truncated else "false"
+    gone = keyed.before(truncated[0], "t").replace('"', "`") if truncated else "false"
     merge = merged_by_key if reading.shape.key else merged_without_key
     soft = reading.lake.options.deletes == "soft"
     return merge(rows, last.where(f"_op <> {TRUNCATE}"), reading, gone, truncated, soft=soft)
