@@ -124,10 +124,12 @@ def test_killed_at_random_moments_tables_equal_the_server(broker: Broker, tmp_pa
     for kill in range(KILLS):
         broker.produce("killed-landing", messages[kill * share : (kill + 1) * share])
         process = job.start()
-        job.wait_for_progress(process, WAIT)
-        time.sleep(chance.uniform(0, 2))
-        send(family(process.pid), signal.SIGKILL)
-        process.wait()
+        try:
+            job.wait_for_progress(process, WAIT)
+            time.sleep(chance.uniform(0, 2))
+        finally:
+            send(family(process.pid), signal.SIGKILL)
+            process.wait()
     broker.produce("killed-landing", messages[KILLS * share :])
 
     assert 0 == job.once(WAIT), job.told()
