@@ -12,7 +12,12 @@ from _pytest.doctest import DoctestItem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NEED_SPARK = ("headgate.spark.api", "headgate.spark.session", "headgate.cli.on_spark")
+NEED_SPARK = (
+    "headgate.spark.api",
+    "headgate.spark.session",
+    "headgate.cli.on_spark",
+    "headgate.pipeline.land",
+)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,10 @@
 """Headgate: the change-data-capture layer for Apache Spark.
 
 `headgate.decode(df)` turns messages into change events, `headgate.encode` events into messages of
-any format, `headgate.rows` events into typed rows. Without Spark, `headgate.codec.decoder.decoder`
-decodes one message and `headgate.codec.encoder.Encoder` encodes one event.
+any format, `headgate.rows` events into typed rows. `headgate.land` keeps lake tables equal to the
+source's, `headgate.table` reads one of them, `headgate.verify` compares them with their source.
+Without Spark, `headgate.codec.decoder.decoder` decodes one message and
+`headgate.codec.encoder.Encoder` encodes one event.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from headgate.core.event import ColumnType, Event
 
 if TYPE_CHECKING:
     from headgate.codec.loss_samples import losses
+    from headgate.pipeline.land import land
+    from headgate.pipeline.landed_table import table
     from headgate.spark.api import dead_letters, decode, decoder, encode, encoder, rows
     from headgate.verification.api import verify
 
@@ -29,8 +33,10 @@ __all__ = [
     "decoder",
     "encode",
     "encoder",
+    "land",
     "losses",
     "rows",
+    "table",
     "verify",
 ]
 
@@ -45,6 +51,14 @@ def __getattr__(name: str) -> Any:
         from headgate.spark import api as spark
 
         return getattr(spark, name)
+    if name == "land":
+        from headgate.pipeline.land import land
+
+        return land
+    if name == "table":
+        from headgate.pipeline.landed_table import table
+
+        return table
     if name == "verify":
         from headgate.verification.api import verify
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from messages import canal
 
-from headgate.cli.event_lines import line
 from headgate.codec.decoder import decode_message, decoder
+from headgate.codec.event_lines import line
 from headgate.core.errors import UsageError
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES

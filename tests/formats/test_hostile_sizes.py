@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from messages import canal, maxwell
 
-from headgate.cli.event_lines import line
 from headgate.codec.decoder import decode_message, decoder
+from headgate.codec.event_lines import line
 from headgate.core import values
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES

@@ -268,6 +268,33 @@ def test_check_says_what_the_job_would_do(
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.parametrize("source", ["kafka", "file"])
+def test_check_says_which_tables_would_be_made_and_what_would_not_fit(
+    source: str, broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = "CREATE TABLE items (sku VARCHAR(8) PRIMARY KEY, n INT UNSIGNED)"
+    statement = canal(isDdl=True, type="CREATE", table="items", sql=sql, data=None, mysqlType=None)
+    wrong = canal(data=[{"id": "1", "amount": "1.105", "note": None}])
+    messages = [statement, canal(), wrong]
+    if source == "kafka":
+        topic = broker.create_topic("checked-tables", 1)
+        broker.produce(topic, [(None, message, 0, None) for message in messages])
+        read = uri(broker, topic)
+    else:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "0.jsonl").write_bytes(b"\n".join(messages))
+        read = f"file://{tmp_path}/in"
+    told = {"pipeline.checkpoint": str(tmp_path / "state")}
+
+    lines = list(described(checked(job_of(read, (f"delta://{tmp_path}/lake",), told), None, 100)))
+
+    assert "    table shop.items, key sku: sku string, n bigint" in lines
+    assert "    table shop.orders, key id: id bigint, amount decimal(12,2), note string" in lines
+    assert any(line.startswith("    rejected: 1 x misfit: ") for line in lines), lines
+    assert not (tmp_path / "lake").exists()
+    assert not (tmp_path / "state").exists()
+
+
 def test_a_topic_that_is_not_there_is_named(
     broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:

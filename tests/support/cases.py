@@ -8,9 +8,9 @@ from typing import Any
 
 from paths import CASES
 
-from headgate.cli.event_lines import as_dict
 from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.encoder import Encoder
+from headgate.codec.event_lines import as_dict
 from headgate.codec.packing import packed
 from headgate.core.event import Event, Record
 from headgate.core.limits import MAX_MESSAGE_BYTES

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from headgate.cli.event_lines import as_dict
+from headgate.codec.event_lines import as_dict
 from headgate.core.event import Event
 from headgate.core.json import Number
 

@@ -44,9 +44,9 @@ class Job:
                 [*command, "--master", "local[2]"], stdout=log, stderr=log, start_new_session=True
             )
 
-    def once(self) -> int:
+    def once(self, seconds: float = 300) -> int:
         """Run it until everything there is now is done; its exit code."""
-        return self.start("--once").wait(300)
+        return self.start("--once").wait(seconds)
 
     def told(self) -> str:
         """What the job and Spark have logged."""
@@ -57,10 +57,10 @@ class Job:
         found = (self.root / "state" / "headgate" / "batches").glob("*.json")
         return max((int(path.stem) for path in found), default=-1)
 
-    def wait_for_progress(self, process: subprocess.Popen[bytes]) -> None:
+    def wait_for_progress(self, process: subprocess.Popen[bytes], seconds: float = 180) -> None:
         """A fault before anything was done would prove nothing."""
         before = self.progress()
-        wait_for(lambda: process.poll() is not None or self.progress() > before)
+        wait_for(lambda: process.poll() is not None or self.progress() > before, seconds)
         assert process.poll() is None, self.told()
 
     def written(self) -> Iterator[dict[str, Any]]:

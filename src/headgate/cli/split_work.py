@@ -21,8 +21,8 @@ from headgate.arrow.events import (
     most_bytes_of,
 )
 from headgate.arrow.records import RECORD_SCHEMA
-from headgate.cli.event_lines import line
 from headgate.codec.decoder import decoder
+from headgate.codec.event_lines import line
 from headgate.core.event import Event, Message
 from headgate.sources.message_files import Split, read
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.messages import Partition
 from headgate.codec.encoder import Encoded
+from headgate.codec.event_lines import line
 from headgate.core.event import Event
 
 KEEP, DROP, UNKNOWN_SIGNATURE = "keep", "drop", "unknown-signature"
@@ -50,11 +53,53 @@ class MessageBatch:
         topic, number = self.partition
         return f"{topic}-{'' if number is None else number}"
 
+    def first_event(self, row: int) -> int:
+        """The number of a message's first event among all that the message gave."""
+        return 0
+
+    def content(self, row: int) -> dict[str, Any]:
+        """A message as a dead letter has it, by the names of its columns."""
+        content: dict[str, Any] = self.rows.slice(row, 1).to_pylist()[0]
+        return content
+
     def places(self) -> list[str]:
         """What identifies each message: its place in a file, or its topic, partition and offset."""
         if "place" in self.rows.schema.names and self.rows.column("place").null_count == 0:
             return list(self.rows.column("place").to_pylist())
         return list(self.offsets().to_pylist())
+
+
+class EventBatch(MessageBatch):
+    """Events of one partition that were decoded before: each counts as a message."""
+
+    def __init__(
+        self, partition: Partition, rows: pa.RecordBatch, events: Sequence[Event], first: int
+    ) -> None:
+        super().__init__(partition, rows, first)
+        self.events = events
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether the events know their places in a topic."""
+        return not self.rows.column("offset").null_count
+
+    def first_event(self, row: int) -> int:
+        """The number that the event had in its message, if others came with it."""
+        number = (self.events[row].position or {}).get("row", "")
+        return int(number) if number.isdecimal() and len(number) < 10 else 0
+
+    def content(self, row: int) -> dict[str, Any]:
+        """The message, if the event has it, else the event as JSON."""
+        content = super().content(row)
+        if content["value"] is None and content["key"] is None:
+            content["value"] = line(self.events[row])
+        return content
+
+    def places(self) -> list[str]:
+        """What identifies each event: its topic, partition and offset, or its number."""
+        if self.has_offsets:
+            return super().places()
+        return [f"event {number}" for number in self.numbers]
 
 
 def offset_names(partition: Partition, rows: pa.RecordBatch) -> pa.Array:

@@ -12,12 +12,13 @@ from pyspark.sql import SparkSession
 from headgate.arrow.events import most_bytes_of
 from headgate.codec.decoder import decode_message
 from headgate.codec.encoder import Encoder
+from headgate.codec.schemas import Schemas
 from headgate.config.job import Job, Sink, TableSink
 from headgate.core.connectors import Report
 from headgate.core.errors import shown
 from headgate.core.event import Event
 from headgate.core.losses import SENTENCES
-from headgate.landing.changes import PlacedEvents, changes_of
+from headgate.landing.changes import PlacedEvents, changes_of, event_shape
 from headgate.landing.shape import union
 from headgate.pipeline.catalog import file_tables
 from headgate.pipeline.codecs import job_decoder
@@ -26,6 +27,8 @@ from headgate.pipeline.engine import with_schema
 from headgate.pipeline.row_filter.check import check_conditions
 from headgate.pipeline.run import job_session, with_session_settings
 from headgate.pipeline.table_output import NULLED, typing_of
+from headgate.pipeline.table_targets import named, table_row
+from headgate.schema.ddl import event_changes
 from headgate.selection.selection import Selection, SelectionError
 from headgate.sinks.base import Target
 
@@ -42,6 +45,18 @@ class Sample:
     """The events that would be written, under their new names."""
     untyped: list[list[str] | None] = field(default_factory=list)
     """Of each, columns whose values are none of their type."""
+    defined: list[Event] = field(default_factory=list)
+    """Tables as DDL leaves them, each as a row with all columns."""
+
+    def define(self, ddl: Event, selection: Selection, tables: Schemas) -> None:
+        """Add the tables that a statement names."""
+        for name in (name for change in event_changes(ddl) for name in named(change)):
+            row = table_row(tables, name)
+            try:
+                if row is not None and selection.wants(row):
+                    self.defined.append(selection.shape(row))
+            except SelectionError:  # which its rows meet too
+                continue
 
     def add(self, event: Event, selection: Selection, untyped: list[str] | None = None) -> None:
         """Select and route one event."""
@@ -80,6 +95,8 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     for key, value, topic in messages:
         for event in decode_message(decode, key, value, topic, limit):
             tables.learn(event)
+            if event.kind == "ddl":
+                sampled.define(event, selection, tables)
             sampled.add(event, selection, tables.complete(event))
     return {
         "job": job.name,
@@ -125,7 +142,8 @@ def landed(spark: SparkSession, job: Job, sink: TableSink, sample: Sample) -> di
     places = [""] * len(sample.events)
     given = PlacedEvents(sample.events, places, places, sample.untyped)
     found = changes_of(given, typing_of(sink.connector))
-    shapes = union(table.shape for table in found.tables)
+    defined = [event_shape(row, sink.connector.types) for row in sample.defined]
+    shapes = union([*filter(None, defined), *(table.shape for table in found.tables)])
     target = Target("", sink.name, {}, job.settings)
     return {
         "sink": sink.name,

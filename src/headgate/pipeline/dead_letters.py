@@ -29,7 +29,7 @@ class Store:
     def __init__(self, path: str, settings: Mapping[str, str] = NO_SETTINGS) -> None:
         self.storage, self.settings = Storage(path, settings), settings
         owner = read_state(self.storage, OWNER, Owner)
-        if owner is None or owner.checkpoint is None:
+        if owner is None:
             raise UsageError(
                 f"{path} is not a store of dead letters; give a job file or its dead_letters"
             )
@@ -57,6 +57,11 @@ class Store:
         killed in between, they are queued twice, and the job recognises the duplicates.
         """
         checkpoint = checkpoint or self.checkpoint
+        if self.checkpoint is None or checkpoint is None:
+            raise UsageError(
+                f"{self.storage.uri} has events of headgate.land, which reads no messages; land "
+                "the events again after the fix: those that are landed already change nothing"
+            )
         state = Storage(f"{checkpoint}/headgate", {**self.settings, **settings})
         identity = read_state(state, IDENTITY, Identity)
         if identity is None or identity.id != self.job_id:

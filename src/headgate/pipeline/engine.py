@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.config.job import Job, Source
 from headgate.core.batches import SourceRange
-from headgate.core.errors import HeadgateError, SpliceError
+from headgate.core.errors import HeadgateError, SpliceError, UsageError
 from headgate.core.event import Event
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.batch_pass import PassResult, PassRunner, released_on_error
@@ -75,11 +75,15 @@ class Engine:
             else MessageTargets(spark, job, job_id)
         )
         parked = Storage(job.dead_letters, job.settings)
-        self.dead_letters = FileWriter(parked, Owner(job_id, job.checkpoint), lines=False)
+        self.gives_events = job.source.connector.gives == "events"
+        inbox = None if self.gives_events else job.checkpoint
+        self.dead_letters = FileWriter(parked, Owner(job_id, inbox), lines=False)
         self.signatures: dict[int, set[str]] = {}
         self.judging = any(each.where for each in job.filters)
         self.passes = PassRunner(spark, self.job)
         self.busy = threading.Lock()
+        self.begun = -1
+        """The last batch of which anything may have been written."""
         self.state = self.states.latest()
         self.still_ours: Callable[[], None] = lambda: None
         """Refuses to go on where another instance of the job has taken over."""
@@ -109,7 +113,7 @@ class Engine:
             try:
                 # Spark deletes what came back once its batch is committed, so that mostly there is
                 # nothing to look for.
-                for inbox in (False, True) if self.storage.names(INBOX) else (False,):
+                for inbox in (False, True) if self.has_inbox() else (False,):
                     messages, paths = (
                         inbox_messages(batch, self.job.settings) if inbox else self.messages(batch)
                     )
@@ -144,6 +148,10 @@ class Engine:
             self.state = state
             self.on_batch(state, reports, time.monotonic() - started)
 
+    def has_inbox(self) -> bool:
+        """Whether dead letters may have come back; events do not."""
+        return not self.gives_events and bool(self.storage.names(INBOX))
+
     def messages(self, batch: DataFrame) -> tuple[DataFrame | Deferred | None, Files]:
         """The messages of a batch; where there are row conditions, Spark has to have them."""
         deferred = None if self.judging else self.reader.deferred(batch)
@@ -157,6 +165,7 @@ class Engine:
         steps.verify(batch)
         self.reader.verify(batch.source)
         batch.still_ours()
+        self.begun = batch.number
         self.dead_letters.write(batch, dead_letters, ())
         for table, counts in steps.write(batch).items():
             add_table(state.totals.merged, table, counts)
@@ -183,6 +192,7 @@ class Engine:
             with released_on_error(result.rows):
                 if any(report.fastpath_wrong for report in result.reports):
                     raise SpliceError
+                check_order(result.reports)
                 more = self.next_plan(plan, result.reports)
             if more is None:
                 return result, list(merged_ddl(plan.ddl, result.reports))
@@ -252,6 +262,23 @@ class Engine:
                 "written: start the job again after a fix, or with a higher max_invalid"
             )
         return window
+
+
+def check_order(reports: list[PartitionReport]) -> None:
+    """Refuse events of which nobody knows which is the newer.
+
+    >>> check_order([PartitionReport(PartitionState((None, n)), unplaced=True) for n in range(2)])
+    Traceback (most recent call last):
+    headgate.core.errors.UsageError: events in 2 partitions of the DataFrame have neither a ...
+    """
+    unplaced = sum(report.unplaced for report in reports)
+    if unplaced > 1:
+        raise UsageError(
+            f"events in {unplaced} partitions of the DataFrame have neither a position in the "
+            "source's log nor an offset, so that nobody knows which is the newer; give "
+            "headgate.decode the messages' columns topic, partition and offset, or, where the rows "
+            "of the DataFrame are in order, land events.coalesce(1). Nothing was landed"
+        )
 
 
 def with_schema(source: Source, schema: str | None) -> Source:

@@ -103,7 +103,7 @@ class Intake:
         changes: list[Change] = []
         before = number = -1
         for event, row, verdict in zip(events, rows, verdicts):
-            number = number + 1 if row == before else 0
+            number = number + 1 if row == before else messages.first_event(row)
             before = row
             id_ = identity(event)
             if id_ is not None:

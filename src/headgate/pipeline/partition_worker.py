@@ -16,12 +16,14 @@ import pyarrow.compute as pc
 
 from headgate.arrow.events import bounded, decode_columns, decode_parts, most_bytes_of
 from headgate.arrow.messages import Partition
+from headgate.arrow.records import events_of
 from headgate.codec.encoder import Encoder
+from headgate.codec.sequence import sequence
 from headgate.config.job import Job
-from headgate.core.event import qualified
+from headgate.core.event import Event, qualified
 from headgate.core.limits import BATCH_ROWS, SPLICED_ROWS
-from headgate.pipeline.catalog import known_tables, read_catalog
-from headgate.pipeline.change import KEEP, Change, MessageBatch
+from headgate.pipeline.catalog import file_tables, known_tables, read_catalog
+from headgate.pipeline.change import KEEP, Change, EventBatch, MessageBatch
 from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.counts import add_counts, add_table, full_name
 from headgate.pipeline.ddl_schedule import DdlSchedule
@@ -87,6 +89,8 @@ class Worker:
     def __init__(self, job: Job, plan: BatchPlan) -> None:
         self.job, self.plan = job, plan
         self.decode = job_decoder(job.source)
+        self.gives_events = job.source.connector.gives == "events"
+        self.file_tables = file_tables(job.source)
         self.limit = most_bytes_of(job.source.options)
         self.selection = Selection(job)
         self.storage = Storage(plan.state_uri, job.settings)
@@ -162,14 +166,35 @@ class PartitionPass:
                 yield from self.take_spliced(messages, spliced)
                 return
         for several in bounded(messages, worker.rows_at_once):
-            for part, events, counts in decode_parts(several, worker.decode, worker.limit):
-                batch = MessageBatch(self.partition, part, first)
-                first += part.num_rows
+            read = self.given if worker.gives_events else self.decoded
+            for batch, events, counts in read(several, first):
+                first += batch.rows.num_rows
                 changes = self.intake.new_changes(batch, events, counts)
                 if self.sorts:
                     self.pending += changes
                 else:
                     yield from self.emit(changes)
+
+    def decoded(
+        self, messages: pa.RecordBatch, first: int
+    ) -> Iterator[tuple[MessageBatch, list[Event], list[int]]]:
+        """Messages in parts, with their events, and how many each gave."""
+        for part, events, counts in decode_parts(messages, self.worker.decode, self.worker.limit):
+            yield MessageBatch(self.partition, part, first), events, counts
+            first += part.num_rows
+
+    def given(
+        self, rows: pa.RecordBatch, first: int
+    ) -> Iterator[tuple[MessageBatch, list[Event], list[int]]]:
+        """The events of a source that gives events."""
+        events = events_of(pa.RecordBatch.from_struct_array(rows.column("event")))
+        batch = EventBatch(self.partition, rows.drop_columns(["event"]), events, first)
+        for event in events:
+            self.worker.file_tables.give_key(event)
+        if not batch.has_offsets and not self.report.unplaced:
+            changes = (event for event in events if event.kind in ("row", "ddl"))
+            self.report.unplaced = any(sequence(event) is None for event in changes)
+        yield batch, events, [1] * len(events)
 
     def take_spliced(
         self, messages: pa.RecordBatch, spliced: FastPathResult

@@ -97,6 +97,8 @@ class PartitionReport(msgspec.Struct):
     counts: Counts = msgspec.field(default_factory=Counts)
     ddl: list[PlannedDdl] = []
     disordered: bool = False
+    unplaced: bool = False
+    """Whether there are changes that neither the source's log nor an offset gives an order."""
     topics: list[list[str]] = []
     """By sink, where messages go."""
     steps: list[int] = []

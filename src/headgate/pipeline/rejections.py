@@ -54,7 +54,7 @@ class DeadLetters:
         """The messages as they were, and why they are rejected."""
         dead_letters = []
         for (messages, row), (code, reason, table) in rejections.items():
-            message = messages.rows.slice(row, 1).to_pylist()[0]
+            message = messages.content(row)
             if self.redact:
                 message["key"] = message["value"] = message["headers"] = None
             dead_letter = {**message, "code": code, "message": reason, "table": table}

@@ -87,13 +87,9 @@ class TableTargets:
         """The tables that a statement names, each as a row under its new name."""
         names = dict.fromkeys(n for change in event_changes(ddl.source) for n in named(change))
         for name in names:
-            table = tables.table(*name)
-            if table is None:
-                continue
-            row = Event("row", "insert", *name, table.key, types=table.types)
-            row.after = dict.fromkeys(table.columns)
+            row = table_row(tables, name)
             try:
-                if self.selection.wants(row):
+                if row is not None and self.selection.wants(row):
                     yield self.selection.shape(row)
             except SelectionError:  # which its rows meet too, and become dead letters
                 continue
@@ -207,6 +203,16 @@ class TableSteps:
             step.left_out,
         )
         writer.apply(batch, number, statement)
+
+
+def table_row(tables: Schemas, name: TableId) -> Event | None:
+    """A table that is known, as a row with all of its columns."""
+    table = tables.table(*name)
+    if table is None:
+        return None
+    row = Event("row", "insert", *name, table.key, types=table.types)
+    row.after = dict.fromkeys(table.columns)
+    return row
 
 
 def named(change: SchemaChange) -> Iterable[TableId]:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 
 from headgate.core.batches import SourceRange
 from headgate.core.connectors import Address, Connector, Place, Report
+from headgate.core.errors import UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -269,6 +270,10 @@ class TableSink(Sink, Protocol):
 
     def resume(self, settings: Mapping[str, str], table: TableId) -> None:
         """Let a parked table go on with the job's next batch."""
+
+    def read(self, spark: SparkSession, settings: Mapping[str, str]) -> DataFrame:
+        """The landed table whose URI this is, with the changes that wait to be merged."""
+        raise UsageError(f"tables of {self.name} are read with its own connector")
 
     def open(self, spark: SparkSession, target: Target) -> TableWriter:
         """The writer of a job that starts."""

@@ -6,16 +6,14 @@ read as they were after one of its batches: each commit says of which batch it i
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 from pyarrow import fs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from headgate.core.errors import UsageError
 from headgate.landing.shape import TableShape
@@ -25,7 +23,7 @@ from headgate.sinks.delta.kept import CHANGES, WAITING
 from headgate.sinks.delta.paths import RESERVED, table_path
 from headgate.sinks.delta.state import read_tables
 from headgate.sinks.delta.storage import delta_uri, storage_options
-from headgate.spark.filesystem import NO_SETTINGS, for_spark
+from headgate.spark.filesystem import NO_SETTINGS
 from headgate.spark.storage import Storage
 from headgate.verification.comparison import quoted
 from headgate.verification.sides import Side, SideTable
@@ -38,8 +36,6 @@ TEMPLATE = "{database}/{table}"
 DELETED, OP, SHAPE = "_deleted", "_op", "headgate.shape"
 HIDDEN = ("_position", DELETED)
 """Columns that landing adds."""
-UNREADABLE = ("deletionVectors", "columnMapping")
-"""Features of tables whose files do not hold their rows as they are."""
 _ESCAPE = re.compile(r"_x([0-9a-f]+)_")
 
 
@@ -98,6 +94,8 @@ class DeltaSide(Side):
         table = self.open(path)
         if table is None:
             return None
+        from headgate.sinks.delta.reading import read_version
+
         rows = read_version(self.spark, table, f"{self.root}/{path}")
         if OP in rows.columns:
             raise UsageError(
@@ -147,21 +145,6 @@ class DeltaSide(Side):
                 return None
             table.load_as_version(table.version() - 1)
         return table
-
-
-def read_version(spark: SparkSession, table: DeltaTable, uri: str) -> DataFrame:
-    """The rows of a version of a Delta table."""
-    features = [f for f in table.protocol().reader_features or () if f in UNREADABLE]
-    if features:
-        raise UsageError(
-            f"{uri} uses {', '.join(features)}, and is not a table that Headgate wrote; rewrite it "
-            "without (delta.enableDeletionVectors=false, delta.columnMapping.mode=none)"
-        )
-    schema = StructType.fromJson(json.loads(table.schema().to_json()))
-    files = [re.sub("^s3:", "s3a:", for_spark(file)) for file in table.file_uris()]
-    if not files:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*files)
 
 
 def unescaped(part: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.cli.event_lines import line
 from headgate.codec.decoder import decode_message, decoder
+from headgate.codec.event_lines import line
 from headgate.core.event import Event
 from headgate.core.limits import MAX_MESSAGE_BYTES
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self, cast
 
@@ -18,7 +19,7 @@ from headgate.sinks.delta.paths import RESERVED
 from headgate.spark.filesystem import directory, jars_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from headgate.spark.storage import Storage
 
@@ -95,16 +96,28 @@ class DeltaSink(TableSink):
 
         return Storage(f"{self.path.rstrip('/')}/{RESERVED}", settings, private=False)
 
+    def read(self, spark: SparkSession, settings: Mapping[str, str]) -> DataFrame:
+        """The landed table whose URI this is, with the changes that wait to be merged."""
+        with _needs_deltalake():
+            from headgate.sinks.delta.reading import current
+        return current(spark, self.path, settings)
+
     def open(self, spark: SparkSession, target: Target) -> TableWriter:
         """The writer of a job that starts."""
-        try:
+        with _needs_deltalake():
             from headgate.sinks.delta.lake import Lake
             from headgate.sinks.delta.storage import delta_uri, storage_options
             from headgate.sinks.delta.writer import DeltaWriter
-        except ImportError as error:
-            raise UsageError(
-                f"the delta sink needs deltalake ({error}); pip install 'headgate[delta]'"
-            ) from None
         options = storage_options(self.path, target.settings)
         lake = Lake(delta_uri(self.path), target.job_id, self.options, options)
         return DeltaWriter(spark, lake, self.path, target.settings)
+
+
+@contextmanager
+def _needs_deltalake() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise UsageError(
+            f"the delta sink needs deltalake ({error}); pip install 'headgate[delta]'"
+        ) from None

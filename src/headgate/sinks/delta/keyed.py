@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,16 @@ NEWER = "_newer"
 """A column of what is merged: whether a row is newer than any landed one."""
 
 
+class FinalRows(NamedTuple):
+    """What changes make of a table's rows, before anything is written."""
+
+    rows: pa.Table
+    """One for each key, with `_op`, `_position` and the columns that the changes have."""
+    last: Latest
+    ignored: int
+    """Changes that are older than what is remembered of deleted keys."""
+
+
 def merge_by_key(
     table: LandedTable,
     token: Token,
@@ -33,22 +44,31 @@ def merge_by_key(
     options: DeltaOptions,
 ) -> Merged:
     """Merge changes of a table with a key: one commit."""
+    soft = options.deletes == "soft"
+    rows, last, ignored = final_rows(table, changes, deleted, options)
+    remember(last, () if soft else table.shape.key, deleted)
+    merged = write(table, token, rows, last, soft=soft)
+    merged.ignored_old += ignored
+    return merged
+
+
+def final_rows(
+    table: LandedTable, changes: CombinedChanges, deleted: DeletedKeys, options: DeltaOptions
+) -> FinalRows:
+    """The last state of each key that changes tell, completed by what is landed."""
     key, soft = table.shape.key, options.deletes == "soft"
     check_key(changes.rows, table)
     last = latest(with_moved_values(changes, table), key, keep_deleted=soft)
     outdated = outdated_upserts(last.rows, key, deleted)
     ignored = int(outdated.sum())
     last = some_of(last, ~outdated) if ignored else last
-    remember(last, () if soft else key, deleted)
     rows = completed(last, table, null_missing=options.on_misfit == "null")
     if soft or DELETED in table.schema.names:
         rows = rows.append_column(DELETED, pc.equal(rows.column(OP), DELETE))
     if soft:  # a row stays, with its mark
         upserts = pa.array(np.full(rows.num_rows, UPSERT), pa.int8())
         rows = rows.set_column(rows.column_names.index(OP), OP, upserts)
-    merged = write(table, token, rows, last, soft=soft)
-    merged.ignored_old += ignored
-    return merged
+    return FinalRows(rows, last, ignored)
 
 
 def check_key(changes: pa.Table, table: LandedTable) -> None:

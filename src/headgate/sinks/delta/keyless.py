@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,16 @@ class Plan:
     """Deletes of rows that are not there."""
 
 
+class FinalRows(NamedTuple):
+    """What changes make of a table's rows, before anything is written."""
+
+    added: pa.Table
+    removed: pa.Table
+    truncated: str | None
+    """The position of a TRUNCATE: rows before it are gone."""
+    plan: Plan
+
+
 def merge_without_key(
     table: LandedTable,
     token: Token,
@@ -57,6 +67,22 @@ def merge_without_key(
     options: DeltaOptions,
 ) -> Merged:
     """Merge changes of a table without a key: one commit."""
+    added, removed, truncated, plan = final_rows(table, token, changes, deleted)
+    if plan.met or truncated is not None:
+        noted = [*plan.met, *([(None, truncated)] if truncated is not None else [])]
+        deleted.remember(
+            pa.array([name for name, _ in noted], pa.string()),
+            pa.array([position for _, position in noted], pa.string()),
+            token,
+        )
+    write(table, token, added, removed, truncated, soft=options.deletes == "soft")
+    return Merged(added.num_rows, 0, removed.num_rows, plan.repeated + plan.unmatched)
+
+
+def final_rows(
+    table: LandedTable, token: Token, changes: CombinedChanges, deleted: DeletedKeys
+) -> FinalRows:
+    """The rows that changes add and take away."""
     if changes.absent:
         raise TableError(
             f"{shown(named(table.shape.table))} has no key, and a change leaves out columns, so "
@@ -72,19 +98,14 @@ def merge_without_key(
     places = list(zip(landed_names, landed.column(POSITION).to_pylist()))
     known = deleted.known(rows.column(POSITION).combine_chunks()) if rows.num_rows else None
     plan = planned(zip(ops, names, positions), places, outdated(known, token))
-    if plan.met or truncated is not None:
-        noted = [*plan.met, *([(None, truncated)] if truncated is not None else [])]
-        deleted.remember(
-            pa.array([name for name, _ in noted], pa.string()),
-            pa.array([position for _, position in noted], pa.string()),
-            token,
-        )
     added = rows.take(pa.array(list(plan.inserts), pa.int64())).select(columns)
     added = added.append_column(POSITION, pa.array(list(plan.inserts.values()), pa.string()))
     numbers = {place: number for number, place in enumerate(places)}
     removed = landed.take(pa.array([numbers[place] for place in plan.removals], pa.int64()))
-    write(table, token, added, removed, truncated, soft=options.deletes == "soft")
-    return Merged(added.num_rows, 0, removed.num_rows, plan.repeated + plan.unmatched)
+    if DELETED in table.schema.names:
+        added = added.append_column(DELETED, pa.array(np.zeros(added.num_rows, np.bool_)))
+        removed = removed.append_column(DELETED, pa.array(np.ones(removed.num_rows, np.bool_)))
+    return FinalRows(added, removed, truncated, plan)
 
 
 def in_order(rows: pa.Table, table: LandedTable) -> pa.Table:
@@ -218,9 +239,6 @@ def write(
     soft: bool,
 ) -> None:
     """Add and take away rows: one commit."""
-    if DELETED in table.schema.names:
-        added = added.append_column(DELETED, pa.array(np.zeros(added.num_rows, np.bool_)))
-        removed = removed.append_column(DELETED, pa.array(np.ones(removed.num_rows, np.bool_)))
     if not removed.num_rows and (truncated is None or not table.has_rows):
         if added.num_rows:
             table.append(added, token)

@@ -96,10 +96,13 @@ def merge_changes(lake: Lake, token: Token, table: LandedTable, changes: Combine
 
 def append_log(table: LandedTable, token: Token, changes: CombinedChanges) -> Merged:
     """Append every change."""
+    table.append(log_rows(changes), token)
+    deleted = int(pc.sum(pc.equal(changes.rows.column(OP), DELETE)).as_py() or 0)
+    return Merged(inserted=changes.rows.num_rows - deleted, deleted=deleted)
+
+
+def log_rows(changes: CombinedChanges) -> pa.Table:
+    """Changes as a log has them."""
     rows = changes.rows.drop_columns(["_arrival"])
-    ops = rows.column(OP).combine_chunks()
-    names = OPERATIONS.take(ops)
-    rows = rows.set_column(rows.column_names.index(OP), OP, names)
-    table.append(rows, token)
-    deleted = int(pc.sum(pc.equal(ops, DELETE)).as_py() or 0)
-    return Merged(inserted=rows.num_rows - deleted, deleted=deleted)
+    names = OPERATIONS.take(rows.column(OP).combine_chunks())
+    return rows.set_column(rows.column_names.index(OP), OP, names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -46,6 +46,8 @@ class JobState(msgspec.Struct):
     merged: int = -1
     """The token of the last merge of changes that waited."""
     merged_at: float = 0.0
+    options: dict[str, Any] = {}
+    """Those of its sink, for whoever reads what waits."""
 
 
 class _Resumed(msgspec.Struct):

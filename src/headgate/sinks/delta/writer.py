@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +52,7 @@ class DeltaWriter(TableWriter):
         self.root = Storage(path, settings, private=False)
         self.storage = Storage(f"{path.rstrip('/')}/{RESERVED}", settings, private=False)
         self.state = LakeState(self.storage, lake.job, lake.options.adopt)
+        self.state.job.options = asdict(lake.options)
         self.waiting = KeptChanges(spark, self.storage, f"{WAITING}/{lake.job}")
         self.has_waiting = bool(self.waiting.steps())
 
