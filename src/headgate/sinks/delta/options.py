@@ -55,6 +55,12 @@ class DeltaOptions(TypePreferences):
         "durably in between",
         read=_merge_every,
     )
+    consistency: str = option(
+        "batch",
+        "what readers find in all tables together: whole batches, or only states that the source "
+        "had, as watermarks or the ends of transactions tell them (docs/landing.md)",
+        ("batch", "watermark"),
+    )
     on_misfit: str = option(
         "reject",
         "a value that does not fit its column: its message is a dead letter, or it lands as NULL",

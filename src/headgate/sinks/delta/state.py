@@ -34,6 +34,17 @@ class PendingStatement(msgspec.Struct):
     """The versions of tables before it, by path."""
 
 
+class Published(msgspec.Struct):
+    """What was published last: a state of the source."""
+
+    batch: int
+    """The batch with which it was published; changes that came later are not in it."""
+    order: str
+    """Its last change (landing/resolution.py)."""
+    timestamp: int
+    """Its watermark, or the time of its last transaction."""
+
+
 class JobState(msgspec.Struct):
     """How far a job is."""
 
@@ -46,6 +57,10 @@ class JobState(msgspec.Struct):
     merged: int = -1
     """The token of the last merge of changes that waited."""
     merged_at: float = 0.0
+    publishing: int | None = None
+    """The batch with which changes up to a watermark are being published."""
+    published: Published | None = None
+    """What was published last, with `consistency: watermark`."""
 
 
 class _Resumed(msgspec.Struct):
