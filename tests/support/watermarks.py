@@ -47,7 +47,8 @@ def complete(units: Sequence[Unit], start: int, commits: Sequence[int], partitio
     pending = [
         unit.commit
         for unit in units[start:]
-        if id(unit.records) not in seen and any((r.partition or 0) == partition for r in unit.records)
+        if id(unit.records) not in seen
+        and any((r.partition or 0) == partition for r in unit.records)
     ]
     return max((commit for commit in commits if commit < min(pending, default=2**63)), default=0)
 

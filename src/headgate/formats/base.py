@@ -95,6 +95,8 @@ class Traits:
     the watermark was sent, on its partition."""
     ends_transaction: Callable[[Event], bool] | None = None
     """Whether an event is the last of its transaction; None if messages do not tell."""
+    snapshot_server: str | None = None
+    """The server id that snapshot rows have, whatever server they were read from."""
     row_in_log: bool = False
     """Whether `row` in an event's position numbers rows of the source's log, not of a message."""
     enum_as_number: bool = False

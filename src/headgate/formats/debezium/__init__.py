@@ -20,6 +20,7 @@ def without_table_changes(extra: dict[str, str], old: TableName, new: TableName)
 
 TRAITS = Traits(
     place=binlog_place,
+    snapshot_server="0",
     producer_member="connector",
     tombstones=True,
     extra=ExtraMembers(
