@@ -86,6 +86,7 @@ class Lake:
             drop_column=cast(Keep, options.drop_column),
             log=options.mode == "log",
             prefer=options.types,
+            timezone=options.timezone,
         )
 
     def opened(self, table: TableId) -> LandedTable | None:
