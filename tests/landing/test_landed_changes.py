@@ -416,3 +416,21 @@ def test_decimal_without_digits_has_those_that_are_declared(told: str, tmp_path:
 
     amount: Any = "1.10" if told == "nothing" else Decimal("1.10")
     assert [{"id": 1, "amount": amount}] == found.tables["shop", "orders"]
+
+
+def test_time_of_a_statement_is_in_the_servers_zone(tmp_path: Path) -> None:
+    none = {"data": None, "mysqlType": None, "sqlType": None, "pkNames": None}
+    told = {"es": 1_700_000_000_000, "isDdl": True, **none}  # 22:13:20 in UTC
+    create = "CREATE TABLE orders (id BIGINT PRIMARY KEY)"
+    alter = "ALTER TABLE orders ADD at DATETIME DEFAULT NOW()"
+    values = [
+        canal(**told, type="CREATE", sql=create, _tidb={"commitTs": 1 << 50}),
+        canal(type="INSERT", data=[{"id": "1"}], _tidb={"commitTs": (1 << 50) + 1}),
+        canal(**told, type="ALTER", sql=alter, _tidb={"commitTs": (1 << 50) + 2}),
+    ]
+    messages = [Message(each, None, "in", 0, n, None) for n, each in enumerate(values)]
+
+    found = land(tmp_path, "canal-json:ticdc", [messages], sink={"timezone": "Asia/Shanghai"})
+
+    at = datetime(2023, 11, 15, 6, 13, 20)
+    assert [{"id": 1, "at": at}] == found.tables["shop", "orders"]

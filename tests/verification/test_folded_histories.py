@@ -26,6 +26,7 @@ from mysql_model import DATABASE
 from written_dialects import limits_of, written_dialects
 
 from headgate.arrow.messages import MESSAGE_SCHEMA
+from headgate.codec.sequence import COMMIT
 from headgate.config.job import Job
 from headgate.core.event import Message
 from headgate.landing.types import DEFAULTS, typed
@@ -34,11 +35,11 @@ from headgate.pipeline.ddl_schedule import merged_ddl
 from headgate.pipeline.state import State
 from headgate.spark.storage import Storage
 from headgate.verification.fold import (
+    REMOVE,
     Keyer,
     LogTable,
     fold,
     log_tables,
-    place_in_key,
     types_of,
 )
 from headgate.verification.lineage import Lineage, Statement
@@ -86,7 +87,7 @@ class Log:
         rows = [
             row for each in self.changes for part in keyer.take(each) for row in part.to_pylist()
         ]
-        rows.sort(key=lambda r: (r["table"], r["key"], *place_in_key(r)))
+        rows.sort(key=sort_key)
         found: dict[str, list[dict[str, Any]]] = {table.name: [] for table in tables}
         names = ("table", "key", "op", "order", "sequence", "time", "arrival", "row")
         for (number, _), changes in groupby(rows, key=lambda row: (row["table"], row["key"])):
@@ -94,6 +95,12 @@ class Log:
             table = tables[number]
             found[table.name] += typed_rows(table, [msgspec.json.decode(row) for row in left])
         return found
+
+
+def sort_key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """As Spark sorts: of one commit, an upsert is the last."""
+    is_upsert = row["order"] == COMMIT and row["op"] != REMOVE
+    return row["table"], row["key"], row["sequence"], is_upsert, row["arrival"]
 
 
 def later(changes: pa.RecordBatch, steps: int, arrivals: int) -> pa.RecordBatch:

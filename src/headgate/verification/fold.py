@@ -229,16 +229,10 @@ def folded(
 
     columns = ["table", "key", "op", "order", "sequence", "time", "arrival", "row"]
     together = rows.select(*columns).repartition(partitions, "table", "key")
-    is_upsert = (F.col("order") == COMMIT) & (F.col("op") != REMOVE)  # as in `place_in_key`
+    # Of one commit, whose changes may come in several partitions, the upsert is the last.
+    is_upsert = (F.col("order") == COMMIT) & (F.col("op") != REMOVE)
     ordered = together.sortWithinPartitions("table", "key", "sequence", is_upsert, "arrival")
     return ordered.mapInArrow(run, from_arrow_schema(FOLDED_SCHEMA))
-
-
-def place_in_key(change: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What sorts the changes of a key: of one commit, which may come in several partitions, a
-    delete comes before an upsert; else they are in the order of their arrival."""
-    is_upsert = change["order"] == COMMIT and change["op"] != REMOVE
-    return change["sequence"], is_upsert, change["arrival"]
 
 
 def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
