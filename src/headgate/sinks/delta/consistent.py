@@ -75,6 +75,8 @@ class ConsistentWriter(DeltaWriter):
             self.settle(published)
         elif self.waits:
             self.warn()
+        if self.waits and (last := self.state.job.published) is not None:
+            self.lake = replace(self.lake, watermark=last.timestamp)
         self.resume_tables(batch)
 
     def is_new(self, until: Resolved) -> bool:
