@@ -27,7 +27,7 @@ def committed(ts: int) -> Event:
 
 def logged(file: int, pos: int, row: int, op: str = "update", server: str = "7") -> Event:
     position = {"server_id": server, "file": f"bin.{file:06d}", "pos": str(pos), "row": str(row)}
-    return Event("row", op, "d", "t", position=position)
+    return Event("row", op, "d", "t", position=position, format="debezium")
 
 
 def text(event: Event) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from cases import FOLDERS, content
+from landing_runs import land
+from messages import canal
 
 from headgate.codec.decoder import decode_message, decoder
 from headgate.codec.schemas import Schemas
-from headgate.core.event import ColumnType, Event
+from headgate.core.event import ColumnType, Event, Message
 from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.landing.changes import Changes, PlacedEvents, Typing, changes_of, unpack
 from headgate.landing.table_rows import DELETE, TRUNCATE, UPSERT
@@ -379,3 +382,55 @@ def test_the_rows_of_all_formats_are_landed_or_rejected_with_a_reason() -> None:
             assert (table.shape, table.rows.num_rows) == (shape, unpacked.num_rows)
         landed_rows += len(rows) - len(found.rejected)
     assert landed_rows > 300
+
+
+def test_columns_that_differ_in_case_only_are_rejected() -> None:
+    event = row("insert", after={"id": "1", "ID": "2"}, types=None)
+
+    found = changes(event)
+
+    code, reason = found.rejected[0]
+    assert "misfit" == code
+    assert "'id' and 'ID' differ in case only" in reason
+
+
+@pytest.mark.parametrize("told", ["DDL", "a schema file", "nothing"])
+def test_decimal_without_digits_has_those_that_are_declared(told: str, tmp_path: Path) -> None:
+    """TiCDC sends `decimal`, and no precision."""
+    create = "CREATE TABLE orders (id BIGINT PRIMARY KEY, amount DECIMAL(12,2))"
+    none = {"data": None, "mysqlType": None, "sqlType": None, "pkNames": None}
+    ddl = canal(**none, type="CREATE", isDdl=True, sql=create, _tidb={"commitTs": 1 << 50})
+    insert = canal(
+        type="INSERT",
+        data=[{"id": "1", "amount": "1.10"}],
+        mysqlType={"id": "bigint", "amount": "decimal"},
+        sqlType={"id": -5, "amount": 3},
+        pkNames=["id"],
+        _tidb={"commitTs": (1 << 50) + 1},
+    )
+    values = [ddl, insert] if told == "DDL" else [insert]
+    messages = [Message(each, None, "in", 0, n, None) for n, each in enumerate(values)]
+    schema = f"USE shop; {create}" if told == "a schema file" else None
+
+    found = land(tmp_path, "canal-json:ticdc", [messages], schema=schema)
+
+    amount: Any = "1.10" if told == "nothing" else Decimal("1.10")
+    assert [{"id": 1, "amount": amount}] == found.tables["shop", "orders"]
+
+
+def test_time_of_a_statement_is_in_the_servers_zone(tmp_path: Path) -> None:
+    none = {"data": None, "mysqlType": None, "sqlType": None, "pkNames": None}
+    told = {"es": 1_700_000_000_000, "isDdl": True, **none}  # 22:13:20 in UTC
+    create = "CREATE TABLE orders (id BIGINT PRIMARY KEY)"
+    alter = "ALTER TABLE orders ADD at DATETIME DEFAULT NOW()"
+    values = [
+        canal(**told, type="CREATE", sql=create, _tidb={"commitTs": 1 << 50}),
+        canal(type="INSERT", data=[{"id": "1"}], _tidb={"commitTs": (1 << 50) + 1}),
+        canal(**told, type="ALTER", sql=alter, _tidb={"commitTs": (1 << 50) + 2}),
+    ]
+    messages = [Message(each, None, "in", 0, n, None) for n, each in enumerate(values)]
+
+    found = land(tmp_path, "canal-json:ticdc", [messages], sink={"timezone": "Asia/Shanghai"})
+
+    at = datetime(2023, 11, 15, 6, 13, 20)
+    assert [{"id": 1, "at": at}] == found.tables["shop", "orders"]

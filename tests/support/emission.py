@@ -38,6 +38,8 @@ class Unit(NamedTuple):
     place: tuple[str, ...]
     """Where the source's log has it, as far as the dialect tells; units of one place are in order
     only as they arrive."""
+    commit: int = 0
+    """The first commit number of its changes."""
 
 
 def events_of(history: History, dialect: Dialect) -> Iterator[Placed]:
@@ -151,6 +153,7 @@ def units_of(
                 event.op == "snapshot",
                 bool(event.key),
                 place_of(event, dialect),
+                min(each.commit_ts or 0 for each in events),
             )
         )
     return joined(found) if dialect.joins_rows else found

@@ -47,6 +47,7 @@ def written(tables: list[int], steps: list[tuple[str, int]], limits: Limits) -> 
     schema = ";\n".join(table.definition(name) for name, table in server.tables.items())
     if not limits.ddl:
         server.log.clear()
+        server.states.clear()
     for name, seed in steps:
         author.step(name, seed)
     return History(server, schema)

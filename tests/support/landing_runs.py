@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,15 +18,16 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from in_process import job_of, passed
 
-from headgate.arrow.messages import MESSAGE_SCHEMA
+from headgate.arrow.messages import MESSAGE_SCHEMA, Partition
 from headgate.config.job import Job
 from headgate.core.batches import SourceRange
 from headgate.core.event import Message
+from headgate.landing.resolution import between, span
 from headgate.landing.shape import union
 from headgate.pipeline.balance import check_balance
 from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.ddl_schedule import merged_ddl
-from headgate.pipeline.engine import Engine, with_schema
+from headgate.pipeline.engine import Engine, resolve, with_schema
 from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.state import State
 from headgate.pipeline.table_targets import Apply, Merge, TableSteps, TableTargets
@@ -34,11 +36,14 @@ from headgate.sinks.base import Batch
 from headgate.sinks.delta.ddl import change
 from headgate.sinks.delta.lake import Lake
 from headgate.sinks.delta.merge import merge_table
+from headgate.sinks.delta.state import Published
 from headgate.sinks.delta.table import Token
 from headgate.sinks.delta.task import TableResult
+from headgate.sinks.delta.unresolved import UnresolvedChanges, batch_of
 from headgate.spark.storage import Storage
 
 Row = dict[str, Any]
+TOPIC = "in"
 OWN = ("_position", "_deleted")
 """Columns of landed tables that are not the source's."""
 
@@ -101,8 +106,46 @@ class LocalSteps(TableSteps):
             elif isinstance(step, Apply):
                 self.apply(0, writer, batch, number // 2, step)
         self.killer.point()
-        writer.finish(batch, self.watermark)
+        writer.finish(batch, self.resolved)
         return {}
+
+
+class LocalUnresolved(UnresolvedChanges):
+    """Changes that wait for a watermark, in files that are read without Spark."""
+
+    kill: Killer
+
+    def keep(self, changes: Any, batch: int, step: int) -> None:
+        rows = [(row["table"], row["changes"]) for row in changes]
+        self.storage.write(f"{self.folder}/{batch:010d}-{step:05d}", pickle.dumps(rows))
+
+    def rows(self, step: str) -> list[tuple[str, bytes]]:
+        rows: list[tuple[str, bytes]] = pickle.loads(
+            self.storage.read(f"{self.folder}/{step}") or b""
+        )
+        return rows
+
+    def between(self, steps: list[str], after: str, until: str) -> Any:
+        found = [
+            {"table": table, "changes": between(packed, after, until)}
+            for step in steps
+            for table, packed in self.rows(step)
+        ]
+        return [row for row in found if row["changes"] is not None]
+
+    def joined(self, parts: list[Any]) -> Any:
+        return [row for part in parts for row in part]
+
+    def tables(self, changes: Any) -> list[TableId]:
+        names = dict.fromkeys(row["table"] for row in changes)
+        return [msgspec.json.decode(name, type=TableId) for name in names]
+
+    def settle(self, published: Published) -> None:
+        for step in self.steps():
+            self.kill.point()
+            done = batch_of(step) <= published.batch
+            if done and all(span(each)[1] <= published.order for _, each in self.rows(step)):
+                self.remove([step])
 
 
 @contextmanager
@@ -124,8 +167,16 @@ def local_merges(killer: Killer) -> Iterator[None]:
         killer.point()
         change(*operation)
 
+    class Unresolved(LocalUnresolved):
+        kill = killer
+
     writer = "headgate.sinks.delta.writer"
-    with patch(f"{writer}.merge_tables", merge_tables), patch(f"{writer}.carry_out", carry_out):
+    unresolved = "headgate.sinks.delta.consistent.UnresolvedChanges"
+    with (
+        patch(f"{writer}.merge_tables", merge_tables),
+        patch(f"{writer}.carry_out", carry_out),
+        patch(unresolved, Unresolved),
+    ):
         yield
 
 
@@ -137,10 +188,13 @@ def land(
     sink: Mapping[str, Any] | None = None,
     schema: str | None = None,
     killed: int | None = None,
+    partitions: int = 0,
+    after_batch: Callable[[Landed], None] | None = None,
 ) -> Landed:
     """Land batches of messages in Delta tables below `root`, and read these.
 
     `source` and `sink` have options; `killed` is the seed of a job that is killed and restarted.
+    `partitions` is how many the topic has, `after_batch` is called with what is landed then.
     """
     job = job_for(root, spec, source or {}, sink or {}, schema)
     killer = Killer(killed)
@@ -150,10 +204,15 @@ def land(
         for number, messages in enumerate(batches):
             while True:
                 try:
-                    state = land_batch(job, known, killer, state, number, messages, found)
+                    expected = [(TOPIC, each) for each in range(partitions)]
+                    state = land_batch(job, known, killer, state, number, messages, found, expected)
                     break
                 except Killed:
                     continue
+            if after_batch is not None:
+                landed = Landed()
+                read_lake(root / "lake", landed)
+                after_batch(landed)
     read_lake(root / "lake", found)
     return found
 
@@ -179,6 +238,7 @@ def land_batch(
     number: int,
     messages: Sequence[Message],
     found: Landed,
+    partitions: Sequence[Partition] = (),
 ) -> State:
     """One batch, as the engine does it: passes until one lacked nothing, then merges and DDL."""
     driver = Engine.__new__(Engine)  # without Spark
@@ -200,12 +260,13 @@ def land_batch(
     steps = LocalSteps(targets, killer)
     result: Any = LocalPass(rows, reports)
     steps.add(result, ddl, state.catalog)
+    after = state.after(number, reports, ddl)
+    resolve(steps, after, partitions)
     batch_now = Batch(number, SourceRange(), lambda: None)
     steps.verify(batch_now)
     steps.write(batch_now)
     letters = [row["dead_letter"] for row in rows if row["dead_letter"]]
     found.dead_letters += [(letter["code"], letter["message"]) for letter in letters]
-    after = state.after(number, reports, ddl)
     after.catalog = catalog_after(known, state.catalog, job.source, ddl)
     check_balance(number, state.totals, after.totals)
     return after

@@ -16,6 +16,7 @@ from headgate.codec.sequence import supersedes
 from headgate.core.connectors import Address, Entry
 from headgate.core.options import build, option
 from headgate.landing.changes import unpack
+from headgate.landing.resolution import Resolved
 from headgate.landing.shape import TableShape
 from headgate.landing.table_rows import DELETE, TRUNCATE
 from headgate.landing.types import TypePreferences
@@ -119,7 +120,8 @@ class MemoryWriter(TableWriter):
         self.store.calls.append(("apply", batch.number, step, statement.text))
         self.store.statements.append(statement)
 
-    def finish(self, batch: Batch, watermark: int | None) -> None:
+    def finish(self, batch: Batch, resolved: Resolved | None) -> None:
+        watermark = None if resolved is None else resolved.timestamp
         self.store.calls.append(("finish", batch.number, watermark))
 
 

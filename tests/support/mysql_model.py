@@ -109,6 +109,8 @@ class Server:
     def __init__(self) -> None:
         self.tables: dict[str, Table] = {}
         self.log: list[Transaction] = []
+        self.states: list[dict[str, Table]] = []
+        """The tables before each transaction of the log."""
         self._open: Transaction | None = None
         self._statement = 0
 
@@ -116,9 +118,11 @@ class Server:
         """Run statements as one transaction."""
         self._open = Transaction(pause=pause)
         self._statement = 0
+        before = self.copied()
         statements()
         if self._open.changes:
             self.log.append(self._open)
+            self.states.append(before)
         self._open = None
 
     def begin_statement(self) -> None:
@@ -159,6 +163,18 @@ class Server:
     def run(self, op: str, table: str, sql: str) -> None:
         """Log a DDL statement, which is a transaction of its own."""
         self.log.append(Transaction(ddl=Ddl(op, table, sql)))
+        self.states.append(self.copied())
+
+    def copied(self) -> dict[str, Table]:
+        """The tables as they are now."""
+        return {name: table.copy() for name, table in self.tables.items()}
+
+    def after(self, number: int) -> Server:
+        """A server with the tables as they were after a transaction of the log."""
+        found = Server()
+        last = number + 1 == len(self.log)
+        found.tables = self.tables if last else self.states[number + 1]
+        return found
 
     def create(self, name: str, table: Table) -> None:
         self.run("create", name, table.definition(name))

@@ -1,7 +1,5 @@
 """Histories of a server as a log: folded, they are its tables, whatever happened to the messages.
 
-DDL is tested in test_lineage.py and test_log_side.py.
-
 Without Spark: the functions that its workers run, one after the other.
 """
 
@@ -28,6 +26,7 @@ from mysql_model import DATABASE
 from written_dialects import limits_of, written_dialects
 
 from headgate.arrow.messages import MESSAGE_SCHEMA
+from headgate.codec.sequence import COMMIT
 from headgate.config.job import Job
 from headgate.core.event import Message
 from headgate.landing.types import DEFAULTS, typed
@@ -35,7 +34,14 @@ from headgate.pipeline.catalog import catalog_after
 from headgate.pipeline.ddl_schedule import merged_ddl
 from headgate.pipeline.state import State
 from headgate.spark.storage import Storage
-from headgate.verification.fold import Keyer, LogTable, fold, log_tables, types_of
+from headgate.verification.fold import (
+    REMOVE,
+    Keyer,
+    LogTable,
+    fold,
+    log_tables,
+    types_of,
+)
 from headgate.verification.lineage import Lineage, Statement
 from headgate.verification.log_reading import ARRIVALS, next_plan, statement_of
 from headgate.verification.log_worker import SeenTable, WorkerReport, log_function
@@ -81,7 +87,7 @@ class Log:
         rows = [
             row for each in self.changes for part in keyer.take(each) for row in part.to_pylist()
         ]
-        rows.sort(key=lambda r: (r["table"], r["key"], r["sequence"], r["arrival"]))
+        rows.sort(key=sort_key)
         found: dict[str, list[dict[str, Any]]] = {table.name: [] for table in tables}
         names = ("table", "key", "op", "order", "sequence", "time", "arrival", "row")
         for (number, _), changes in groupby(rows, key=lambda row: (row["table"], row["key"])):
@@ -89,6 +95,12 @@ class Log:
             table = tables[number]
             found[table.name] += typed_rows(table, [msgspec.json.decode(row) for row in left])
         return found
+
+
+def sort_key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """As Spark sorts: of one commit, an upsert is the last."""
+    is_upsert = row["order"] == COMMIT and row["op"] != REMOVE
+    return row["table"], row["key"], row["sequence"], is_upsert, row["arrival"]
 
 
 def later(changes: pa.RecordBatch, steps: int, arrivals: int) -> pa.RecordBatch:
@@ -113,7 +125,7 @@ def test_the_log_of_a_history_folded_is_its_tables(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     dialect = DIALECTS[name]
-    limits = replace(limits_of(name), ddl=False)
+    limits = limits_of(name)
 
     @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(limits), st.integers(0, 2**32 - 1), st.sampled_from((1, 3)))

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from ticdc_messages import ddl, ticdc
+from ticdc_messages import TSO, ddl, ticdc, watermark
 
 from headgate.cli.main import cli
 from headgate.cli.verify import DIFFERENT
@@ -119,3 +119,30 @@ def test_a_job_that_has_not_run_or_has_no_tables_is_refused(tmp_path: Path) -> N
         found = headgate("verify", str(path))
         assert isinstance(found.exception, UsageError)
         assert reason in str(found.exception)
+
+
+def test_tables_are_compared_at_the_watermark_that_they_have(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        "source: {uri: 'file:in'}\n"
+        "sink: {uri: 'delta:lake', consistency: watermark}\n"
+        "pipeline: {name: shop, checkpoint: ./state}\n"
+    )
+    put(path, "a", ticdc(1, 1), ticdc(2, 2), ticdc(7, 3, table="items"), watermark(2))
+    alter = ddl(4, "ALTER TABLE orders ADD n INT NOT NULL DEFAULT 5")
+    put(path, "b", alter, ticdc(2, 5, "DELETE"), watermark(4))
+    run(path)
+    orders = DeltaTable(tmp_path / "lake/shop/orders")
+
+    found = headgate("verify", str(path), "--json")
+
+    assert 0 == found.exit_code, found.output
+    tables = json.loads(found.output)["tables"]
+    assert [("shop.items", 1), ("shop.orders", 2)] == [
+        (t["table"], t["target_rows"]) for t in tables
+    ]
+    assert TSO + 4 == orders.transaction_version("headgate.watermark")
+    assert [5, 5] == orders.to_pyarrow_table().column("n").to_pylist()

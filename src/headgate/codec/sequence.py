@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 from headgate.core.cache import BoundedCache
 from headgate.core.event import Event
+from headgate.formats import traits_of
 
 Order = tuple[str, tuple[int, ...]]
 """A kind of order and a place in it; only places of one kind compare."""
@@ -17,8 +18,6 @@ SNAPSHOT = "snapshot"
 characters as any other."""
 DIGITS = 20
 """How many digits a number has in a sequence."""
-_NO_SERVER = "0"
-"""The server id of Debezium's snapshot rows, whatever server they were read from."""
 
 
 def order(event: Event) -> Order | None:
@@ -55,7 +54,7 @@ def sequence(event: Event) -> str | None:
     if place is None:
         return None
     server, file, number, pos, row = place
-    if server == _NO_SERVER and event.op == "snapshot":
+    if event.op == "snapshot" and server == traits_of(event.format, event.dialect).snapshot_server:
         kind = SNAPSHOT
     else:
         kind = kind_of(f"binlog {server} {file}")

@@ -10,6 +10,7 @@ from headgate.config.job import Job, Sink, Source, TableSink
 from headgate.core.connectors import Directory, Place, Topic
 from headgate.core.errors import UsageError, shown
 from headgate.core.names import words
+from headgate.formats import registered, resolves
 from headgate.selection.filters import check_columns
 from headgate.selection.globs import as_glob, overlap
 from headgate.selection.routes import split_target
@@ -26,6 +27,9 @@ def check_job(job: Job) -> Iterator[Check]:
         yield f"sink {number}", partial(_check_topic, job, sink)
     for number, each in enumerate(job.all_sinks):
         yield f"sink {number}", partial(_check_place, job, number, each)
+    for number, lake in enumerate(job.table_sinks):
+        if lake.connector.waits_for_watermarks:
+            yield f"sink {number}", partial(_check_watermarks, job.source)
     routed = [(n, route.topic) for n, route in enumerate(job.routes) if route.topic is not None]
     for number, _ in routed:
         yield f"route {number}", partial(_check_route_topic, job, number)
@@ -50,6 +54,18 @@ def _check_place(job: Job, number: int, sink: Sink | TableSink) -> None:
     for other in job.all_sinks[:number]:
         if _shared_directory(place, other.connector.place(None)):
             raise UsageError("two sinks write into the same directory; give each its own")
+
+
+def _check_watermarks(source: Source) -> None:
+    """Reject a sink that waits for watermarks of a format that has none."""
+    if source.format == "auto" or resolves(source.format):
+        return
+    names = ", ".join(name for name in registered() if resolves(name))
+    raise UsageError(
+        f"consistency: watermark needs messages that say up to where they are complete "
+        f"(watermarks), or where transactions end; those of {source.format} do not. Use "
+        f"consistency: batch, or let the producer write one of {names}"
+    )
 
 
 def _check_route_topic(job: Job, number: int) -> None:

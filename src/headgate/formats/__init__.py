@@ -109,6 +109,19 @@ def traits_of(format: str | None, dialect: str | None = None) -> Traits:
     return known.dialect_traits.get(dialect or "", known.traits)
 
 
+def resolves(spec: str) -> bool:
+    """Whether messages of a format, or of a dialect, can say up to where they are complete.
+
+    >>> resolves("open-protocol"), resolves("canal-json:canal")
+    (True, False)
+    """
+    name, dialect = split(spec)
+    traits = [traits_of(name, dialect)]
+    if dialect is None:
+        traits += load(name).dialect_traits.values()
+    return any(each.watermarks or each.ends_transaction for each in traits)
+
+
 @cache
 def extra_members() -> ExtraMembers:
     """The members of `extra` that have such a meaning in any format.

@@ -90,6 +90,13 @@ class Traits:
     place: Callable[[Event], Place | None] | None = None
     """A change's place in the source's log, by which duplicates are recognised; None if it has no
     place of its own."""
+    watermarks: bool = False
+    """Whether a producer of it can send watermarks: every change with a commit number up to that of
+    the watermark was sent, on its partition."""
+    ends_transaction: Callable[[Event], bool] | None = None
+    """Whether an event is the last of its transaction; None if messages do not tell."""
+    snapshot_server: str | None = None
+    """The server id that snapshot rows have, whatever server they were read from."""
     row_in_log: bool = False
     """Whether `row` in an event's position numbers rows of the source's log, not of a message."""
     enum_as_number: bool = False

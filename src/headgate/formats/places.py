@@ -1,9 +1,18 @@
-"""Places of changes in the source's log, as several formats have them."""
+"""Places of changes in the source's log, and ends of transactions, as several formats have them."""
 
 from __future__ import annotations
 
 from headgate.core.event import Event
 from headgate.formats.base import Place
+
+
+def is_commit_marker(event: Event) -> bool:
+    """Whether an event is the marker of a transaction's end.
+
+    >>> is_commit_marker(Event("marker", "commit")), is_commit_marker(Event("marker", "begin"))
+    (True, False)
+    """
+    return event.kind == "marker" and event.op == "commit"
 
 
 def commit_place(event: Event) -> Place | None:

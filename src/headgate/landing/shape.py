@@ -108,28 +108,10 @@ def _is_plain(character: str) -> bool:
 def landed_names(names: Iterable[str]) -> dict[str, str]:
     """The landed names of a table's columns, by their names at the source.
 
-    Columns whose names differ in case only can exist outside MySQL, and not in a lake: the first
-    keeps its name, the others get a number.
-
-    >>> landed_names(["id", "ID", "a.b"])
-    {'id': 'id', 'ID': 'ID_2', 'a.b': 'a_x002e_b'}
+    >>> landed_names(["id", "a.b"])
+    {'id': 'id', 'a.b': 'a_x002e_b'}
     """
-    result: dict[str, str] = {}
-    repeated: list[str] = []
-    taken: set[str] = set()
-    for name in dict.fromkeys(names):
-        landed = landed_name(name)
-        if landed.lower() in taken:
-            repeated.append(name)
-        taken.add(landed.lower())
-        result[name] = landed
-    for name in repeated:
-        stem, number = result[name], 2
-        while f"{stem}_{number}".lower() in taken:
-            number += 1
-        result[name] = f"{stem}_{number}"
-        taken.add(result[name].lower())
-    return result
+    return {name: landed_name(name) for name in names}
 
 
 # Shapes

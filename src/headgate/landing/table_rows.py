@@ -129,6 +129,7 @@ class TableRows:
 
     def place(self, op: int, names: tuple[str, ...], types: MySqlTypes) -> _Put:
         """Where rows with these columns go; producers may write the columns in any order."""
+        check_case(names)
         lacking = next((name for name in self.key if name not in names), None)
         if lacking is not None and op == UPSERT:
             raise without_key(lacking)
@@ -215,6 +216,21 @@ class TableRows:
             return []
         rows: list[int] = pc.indices_nonzero(pc.is_null(column)).to_pylist()
         return [row for row in rows if self.ops[row] != TRUNCATE]
+
+
+def check_case(names: Iterable[str]) -> None:
+    """Reject a row with columns that a lake would take for one: it ignores case, as MySQL does.
+
+    >>> check_case(["id", "Name"])
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if seen.setdefault(name.lower(), name) != name:
+            raise Rejected(
+                MISFIT,
+                f"the columns {shown(seen[name.lower()])} and {shown(name)} differ in case only, "
+                "and lakes do not tell them apart; leave one out with a filter's columns",
+            )
 
 
 def is_partial(event: Event) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.arrow.messages import Partition
 from headgate.config.job import Job, Source
 from headgate.core.batches import SourceRange
 from headgate.core.errors import HeadgateError, SpliceError, UsageError
@@ -133,10 +134,7 @@ class Engine:
                     if not inbox:
                         state.judged = self.judge(state.judged, passed)
                 check_balance(number, before, state.totals)
-                watermark = state.watermark(tuple(self.reader.ends(number)))
-                if watermark is not None:
-                    steps.add_watermark(watermark, state)
-                    state.announced = max(watermark, state.announced or 0)
+                resolve(steps, state, tuple(self.reader.ends(number)))
                 source = source_range(self.reader, number, files)
                 self.write(Batch(number, source, self.still_ours), dead_letters, steps, state)
             finally:
@@ -279,6 +277,16 @@ def check_order(reports: list[PartitionReport]) -> None:
             "headgate.decode the messages' columns topic, partition and offset, or, where the rows "
             "of the DataFrame are in order, land events.coalesce(1). Nothing was landed"
         )
+
+
+def resolve(steps: BatchSteps, state: State, partitions: Sequence[Partition]) -> None:
+    """Tell the sinks up to where all partitions are complete, if that is known."""
+    watermark, end = state.watermark(partitions), state.transaction_end(partitions)
+    if watermark is not None:
+        steps.add_watermark(watermark, state)
+        state.announced = max(watermark, state.announced or 0)
+    elif end is not None:
+        steps.add_transaction_end(end)
 
 
 def with_schema(source: Source, schema: str | None) -> Source:

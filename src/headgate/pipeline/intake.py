@@ -8,7 +8,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pyarrow as pa
 
+from headgate.codec.sequence import arrival_text, sequence
 from headgate.core.event import Event, qualified
+from headgate.formats import traits_of
+from headgate.landing.resolution import Resolved, order_text
 from headgate.pipeline.change import DROP, KEEP, UNKNOWN_SIGNATURE, Change, MessageBatch
 from headgate.pipeline.counts import Counts, full_name
 from headgate.pipeline.dedup import identity, placed_identity
@@ -37,6 +40,9 @@ class Intake:
         self.order = OrderCheck(state.watermark)
         self.clock = SourceClock(state.newest)
         self.pairs = TombstonePairs(state.last_delete)
+        self.follows_transactions = False
+        """Whether the job has to know where transactions end."""
+        self.committed = state.committed
         self.signatures: list[tuple[int, str]] = []
         """Types of a row condition's columns for which there is no expression yet."""
 
@@ -48,6 +54,7 @@ class Intake:
             self.order.watermark,
             self.clock.newest or None,
             self.pairs.last,
+            self.committed,
         )
 
     def new_changes(
@@ -154,6 +161,8 @@ class Intake:
                 self.applied.add(change.id, self.clock.time_of(event))
                 table = full_name(event.database, qualified(event.schema, event.table))
                 self.counts.late += self.order.is_late(table, event.commit_ts)
+        if self.follows_transactions and not change.repeated and ends_transaction(event):
+            self.committed = max(self.committed or Resolved("", 0), resolved_at(change))
         if change.verdict == DROP:
             self.counts.filtered += 1
             return False
@@ -164,3 +173,22 @@ class Intake:
                 self.signatures.append((rule, reason))
             change.event = msgspec.structs.replace(event, kind="invalid", error=(code, reason))
         return True
+
+
+def ends_transaction(event: Event) -> bool:
+    """Whether an event is the last of its transaction; DDL always is, as it commits what is open.
+
+    DDL of a producer of commit numbers tells nothing: its changes come in any order.
+    """
+    is_last = traits_of(event.format, event.dialect).ends_transaction
+    if is_last is None:
+        return False
+    return event.commit_ts is None if event.kind == "ddl" else is_last(event)
+
+
+def resolved_at(change: Change) -> Resolved:
+    """The point of the source's log at which a change is."""
+    event = change.event
+    arrival = arrival_text(change.messages.numbers[change.row], change.number)
+    order = order_text(sequence(event) or "", arrival)
+    return Resolved(order, event.commit_ts or event.event_time or 0)

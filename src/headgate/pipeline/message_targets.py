@@ -13,6 +13,7 @@ from headgate.arrow.headers import ID_HEADER, TYPE
 from headgate.codec.encoder import Encoder
 from headgate.config.job import Job
 from headgate.core.event import Event, Record
+from headgate.landing.resolution import Resolved
 from headgate.pipeline.batch_pass import PassResult
 from headgate.pipeline.ordering import commit_time
 from headgate.pipeline.output import outgoing
@@ -152,6 +153,9 @@ class MessageSteps:
             if step < len(ddl):
                 waiting += encoded(encoder, ddl[step])
         targets.add_records(parts, waiting)
+
+    def add_transaction_end(self, end: Resolved) -> None:
+        """Messages do not wait for it."""
 
     def add_watermark(self, watermark: int, state: State) -> None:
         """The messages of a watermark, unless it was announced before."""

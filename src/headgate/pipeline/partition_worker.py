@@ -22,6 +22,7 @@ from headgate.codec.sequence import sequence
 from headgate.config.job import Job
 from headgate.core.event import Event, qualified
 from headgate.core.limits import BATCH_ROWS, SPLICED_ROWS
+from headgate.landing.resolution import order_text
 from headgate.pipeline.catalog import file_tables, known_tables, read_catalog
 from headgate.pipeline.change import KEEP, Change, EventBatch, MessageBatch
 from headgate.pipeline.codecs import job_decoder, job_encoders
@@ -148,6 +149,9 @@ class PartitionPass:
         self.intake = Intake(
             state, self.counts, worker.storage, plan.by_place, worker.selection.condition_of
         )
+        self.intake.follows_transactions = any(
+            sink.connector.waits_for_watermarks for sink in worker.job.table_sinks
+        )
         learnt = worker.catalog.met
         self.ddl = DdlSchedule(plan.ddl, partition, worker.tables, learnt, self.sorts)
         self.output = worker.output()
@@ -266,10 +270,12 @@ class PartitionPass:
             self.counts.repeated += 1
             return
         event, selection = change.event, self.worker.selection
-        (position,) = placed([change], self.worker.plan.job_id).positions
+        place = placed([change], self.worker.plan.job_id)
+        [position], [arrival] = place.positions, place.arrivals
         ddl = PlannedDdl(
-            event, event, change.name, False, partition=self.partition, position=position
-        )
+            event, event, change.name, False, partition=self.partition, position=position,
+            order=order_text(position, arrival),
+        )  # fmt: skip
         try:
             ddl.wanted, ddl.topic = selection.wants(event), selection.topic_of(event)
             ddl.event = selection.shape(event)

@@ -13,6 +13,7 @@ import msgspec
 
 from headgate.arrow.messages import Partition
 from headgate.core.event import Event
+from headgate.landing.resolution import Resolved
 from headgate.landing.shape import TableShape
 from headgate.pipeline.counts import Counts
 from headgate.pipeline.dedup_store import IdFile
@@ -42,6 +43,8 @@ class PlannedDdl(msgspec.Struct):
     """Its place in the source's order, or else in its partition (codec/sequence.py)."""
     rejected: bool = False
     """Whether it became a dead letter, and so was not applied."""
+    order: str = ""
+    """What orders it among changes that wait for a watermark (landing/resolution.py)."""
 
 
 class PartitionState(msgspec.Struct):
@@ -55,6 +58,8 @@ class PartitionState(msgspec.Struct):
     """The newest time of a change, in microseconds."""
     last_delete: Deleted | None = None
     """The last change, if it was a delete whose tombstone may follow."""
+    committed: Resolved | None = None
+    """Where its last transaction ends, if its messages tell that and the job has to know."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import msgspec
 
 from headgate.arrow.messages import Partition
 from headgate.core.errors import UsageError
+from headgate.landing.resolution import Resolved
 from headgate.pipeline import catalog, dedup_store
 from headgate.pipeline.counts import Counts, add_table, table_name
 from headgate.pipeline.plan import BatchPlan, PartitionReport, PartitionState, PlannedDdl
@@ -94,6 +95,21 @@ class State(msgspec.Struct):
         watermarks = [known.get(partition) for partition in {*known, *expected}]
         complete = [w for w in watermarks if w is not None]
         return min(complete) if complete and len(complete) == len(watermarks) else None
+
+    def transaction_end(self, expected: Iterable[Partition]) -> Resolved | None:
+        """Where the last whole transaction ends; None while that is not known.
+
+        Ends of transactions in several partitions tell nothing of all of them together.
+        """
+        ends = [each.committed for each in self.partitions if each.committed is not None]
+        partitions = {*(each.partition for each in self.partitions), *expected}
+        if not ends or len(partitions) == 1:
+            return ends[0] if ends else None
+        raise UsageError(
+            f"the source has {len(partitions)} partitions, and its messages say where transactions "
+            "end, but not how those of several partitions belong together; consistency: watermark "
+            "needs one topic with one partition then, or use consistency: batch"
+        )
 
 
 def latest(*times: int | None) -> int | None:

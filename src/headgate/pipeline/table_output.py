@@ -12,6 +12,8 @@ import pyarrow as pa
 from headgate.codec.sequence import arrival_sequence, arrival_text, sequence
 from headgate.config.job import Job
 from headgate.core.errors import internal_error
+from headgate.core.event import Event
+from headgate.formats import traits_of
 from headgate.landing.changes import Changes, PlacedEvents, Typing, changes_of
 from headgate.landing.shape import TableShape, union
 from headgate.pipeline.change import Change
@@ -23,6 +25,11 @@ from headgate.pipeline.work_rows import slices, work_rows
 from headgate.schema.changes import TableId
 from headgate.sinks.base import TableSink
 
+NEVER_RESOLVED = (
+    "no-commit",
+    "the change has no commit number, which watermarks are compared with; let the producer send "
+    "it, or use consistency=batch",
+)
 NULLED = "misfit-null"
 """The loss of a value that does not fit its column, and is NULL there."""
 
@@ -33,6 +40,9 @@ class TableOutput:
     def __init__(self, job: Job, job_id: str) -> None:
         self.job_id = job_id
         self.typings = [typing_of(sink.connector) for sink in job.table_sinks]
+        self.waits_for_watermarks = any(
+            sink.connector.waits_for_watermarks for sink in job.table_sinks
+        )
         self.topics: list[set[str]] = []
         self.losses: Counter[tuple[str, ...]] = Counter()
         self.with_headers = False
@@ -56,6 +66,8 @@ class TableOutput:
         for change in changes:
             if change.event.error is not None:
                 reject(rejections, change, change.event.error)
+            elif self.waits_for_watermarks and never_resolved(change.event):
+                reject(rejections, change, NEVER_RESOLVED)
         self._changes = list(changes)
         while True:  # the columns of what is rejected are not in the shapes of the others
             self._changes = [c for c in self._changes if c.message not in rejections]
@@ -114,6 +126,13 @@ class TableOutput:
 def typing_of(sink: TableSink) -> Typing:
     """How a sink wants its values."""
     return Typing(sink.types, sink.on_misfit == "null", sink.takes_times)
+
+
+def never_resolved(event: Event) -> bool:
+    """Whether no watermark and no transaction's end would take in a change."""
+    if event.kind not in ("row", "ddl") or event.commit_ts is not None:
+        return False
+    return traits_of(event.format, event.dialect).ends_transaction is None
 
 
 def reject(rejections: Rejections, change: Change, error: tuple[str, str]) -> None:

@@ -14,6 +14,7 @@ from headgate.config.job import Job
 from headgate.core.errors import HeadgateError
 from headgate.core.event import Event, qualified
 from headgate.landing.changes import event_shape
+from headgate.landing.resolution import Resolved, watermark_at
 from headgate.landing.shape import TableShape, union
 from headgate.pipeline.batch_pass import PassResult
 from headgate.pipeline.catalog import known_tables, read_catalog
@@ -118,7 +119,7 @@ class TableSteps:
         self.targets = targets
         self.steps: list[Merge | Apply | None] = []
         """Changes at even places, statements at odd ones; None where there is nothing."""
-        self.watermark: int | None = None
+        self.resolved: Resolved | None = None
 
     def add(self, result: PassResult, ddl: Sequence[PlannedDdl], catalog: str | None) -> None:
         """Add the changes of a pass, and its statements between them."""
@@ -160,7 +161,11 @@ class TableSteps:
 
     def add_watermark(self, watermark: int, state: State) -> None:
         """Note the watermark that every partition has passed."""
-        self.watermark = watermark
+        self.resolved = watermark_at(watermark)
+
+    def add_transaction_end(self, end: Resolved) -> None:
+        """Note where the last whole transaction ends."""
+        self.resolved = end
 
     def verify(self, batch: Batch) -> None:
         """Refuse a batch that does not follow what was landed before."""
@@ -183,7 +188,7 @@ class TableSteps:
                 elif isinstance(step, Apply):
                     self.apply(sink, writer, batch, number // 2, step)
             batch.still_ours()
-            writer.finish(batch, self.watermark)
+            writer.finish(batch, self.resolved)
         return merged
 
     def apply(self, sink: int, writer: TableWriter, batch: Batch, number: int, step: Apply) -> None:
@@ -201,6 +206,7 @@ class TableSteps:
             event.database,
             bool((event.extra or {}).get("snapshot")),
             step.left_out,
+            Resolved(step.ddl.order, event.commit_ts or event.event_time or 0),
         )
         writer.apply(batch, number, statement)
 

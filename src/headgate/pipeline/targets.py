@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from headgate.core.event import Event
+from headgate.landing.resolution import Resolved
 from headgate.pipeline.batch_pass import PassResult
 from headgate.pipeline.plan import Emit, KnownTopics, PartitionReport, PlannedDdl
 from headgate.pipeline.state import State
@@ -23,6 +24,10 @@ class BatchSteps(Protocol):
 
     def add_watermark(self, watermark: int, state: State) -> None:
         """Add a watermark at the end, which every partition has passed."""
+
+    def add_transaction_end(self, end: Resolved) -> None:
+        """Note where the last whole transaction ends."""
+        return None
 
     def verify(self, batch: Batch) -> None:
         """Refuse a batch that a sink cannot write, before any sink has written."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from headgate.landing.resolution import Resolved
     from headgate.landing.shape import TableShape
     from headgate.landing.table_state import TableState
     from headgate.landing.types import TypePreferences
@@ -192,6 +193,8 @@ class Statement(NamedTuple):
     """Whether it says what a snapshot found, and nobody ran it."""
     left_out: frozenset[TableId] = frozenset()
     """Tables that it names and the job does not land."""
+    resolved: Resolved | None = None
+    """The point of the source's log at which it is, for sinks that wait for watermarks."""
 
 
 class TableMerge(NamedTuple):
@@ -236,8 +239,8 @@ class TableWriter(Protocol):
     def apply(self, batch: Batch, step: int, statement: Statement) -> None:
         """Apply the statement that follows the changes of a step."""
 
-    def finish(self, batch: Batch, watermark: int | None) -> None:
-        """The batch is complete; every partition has passed the watermark, if there is one."""
+    def finish(self, batch: Batch, resolved: Resolved | None) -> None:
+        """The batch is complete; up to `resolved` all changes of the source are known."""
         return None
 
 
@@ -254,6 +257,12 @@ class TableSink(Sink, Protocol):
     def on_misfit(self) -> Literal["reject", "null"]:
         """What happens to a row with a value that does not fit its column."""
         return "reject"
+
+    @property
+    def waits_for_watermarks(self) -> bool:
+        """Whether tables only have states that the source had, as watermarks or the ends of
+        transactions tell them."""
+        return False
 
     @property
     def takes_times(self) -> bool:

@@ -7,11 +7,13 @@ import tempfile
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
+from headgate.codec.sequence import COMMIT
 from headgate.config.job import Job, TableSink
 from headgate.config.uris import parse_sink, parse_source
 from headgate.core.errors import UsageError
@@ -19,6 +21,7 @@ from headgate.core.scalars import Environment
 from headgate.landing.types import DEFAULTS, TypePreferences
 from headgate.pipeline.run import job_session, with_session_settings
 from headgate.pipeline.state import IDENTITY, Identity, States
+from headgate.sinks.delta.state import Published
 from headgate.sources.base import Origin
 from headgate.spark import jars
 from headgate.spark.checkpoint import files_read
@@ -86,9 +89,16 @@ def verify_job(
     with ExitStack() as stack:
         if source is None:
             refuse_latest(job)
-            waiting = delta_side(spark, sink, job).waiting(identity.id)
-            batch = state.batch if waiting is None else min(state.batch, waiting - 1)
-            until = read_by(spark, job, folder, batch)
+            lake = delta_side(spark, sink, job)
+            if sink.connector.waits_for_watermarks:
+                # Tables stay as they are until the next watermark, whatever batches come.
+                published = lake.published(identity.id)
+                until = published_by(read_by(spark, job, folder, state.batch), job, published)
+                batch = None if published is None else published.batch
+            else:
+                waiting = lake.waiting(identity.id)
+                batch = state.batch if waiting is None else min(state.batch, waiting - 1)
+                until = read_by(spark, job, folder, batch)
             ours: Side = LogSide(spark, job, folder, until, sink.connector.types)
             theirs = delta_side(spark, sink, job, identity.id, batch)
         else:
@@ -112,6 +122,20 @@ def table_sink(job: Job) -> TableSink:
             f"{job.name} has several sinks of tables; compare one with --set sink.uri=…"
         )
     return job.table_sinks[0]
+
+
+def published_by(read: Until, job: Job, published: Published | None) -> Until:
+    """Of what a job has read, the changes that are in the state of the source it published."""
+    if published is None:
+        raise UsageError(
+            f"{job.name} has not published anything yet: no watermark has come from all partitions"
+        )
+    if read.files is not None and not published.order.startswith(COMMIT):
+        raise UsageError(
+            f"{job.source.name} has neither commit numbers nor offsets, so that nobody knows which "
+            "messages the published tables have; compare with the database: --source mysql://…"
+        )
+    return replace(read, order=published.order)
 
 
 def read_by(spark: SparkSession, job: Job, folder: Storage, batch: int) -> Until:

@@ -21,9 +21,10 @@ from headgate.landing.table_state import TableState
 from headgate.schema.changes import TableId
 from headgate.sinks.delta.kept import CHANGES, WAITING
 from headgate.sinks.delta.paths import RESERVED, table_path
-from headgate.sinks.delta.state import read_tables
+from headgate.sinks.delta.state import JobState, Published, read_tables
 from headgate.sinks.delta.storage import delta_uri, storage_options
 from headgate.spark.filesystem import NO_SETTINGS
+from headgate.spark.state_files import read_state
 from headgate.spark.storage import Storage
 from headgate.verification.comparison import quoted
 from headgate.verification.sides import Side, SideTable
@@ -124,6 +125,11 @@ class DeltaSide(Side):
         """The first batch of a job of which changes wait for a merge; None where none do."""
         names = self.storage.names(f"{RESERVED}/{CHANGES}/{WAITING}/{job_id}")
         return min((int(name.partition("-")[0]) for name in names), default=None)
+
+    def published(self, job_id: str) -> Published | None:
+        """The state of the source that a job has published, with `consistency: watermark`."""
+        job = read_state(self.storage, f"{RESERVED}/jobs/{job_id}.json", JobState)
+        return None if job is None else job.published
 
     def open(self, path: str) -> DeltaTable | None:
         """A table, as the job left it after its batch; None if that is before there was one."""

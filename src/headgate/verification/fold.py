@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from headgate.codec.sequence import COMMIT
 from headgate.core.limits import BATCH_ROWS
 from headgate.verification.lineage import Fate, Lineage, as_modified, last_names
 from headgate.verification.log_worker import NO_ORDER, LoggedChange, SeenTable
@@ -227,7 +229,9 @@ def folded(
 
     columns = ["table", "key", "op", "order", "sequence", "time", "arrival", "row"]
     together = rows.select(*columns).repartition(partitions, "table", "key")
-    ordered = together.sortWithinPartitions("table", "key", "sequence", "arrival")
+    # Of one commit, whose changes may come in several partitions, the upsert is the last.
+    is_upsert = (F.col("order") == COMMIT) & (F.col("op") != REMOVE)
+    ordered = together.sortWithinPartitions("table", "key", "sequence", is_upsert, "arrival")
     return ordered.mapInArrow(run, from_arrow_schema(FOLDED_SCHEMA))
 
 

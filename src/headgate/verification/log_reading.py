@@ -50,6 +50,8 @@ class Until:
     """The offset behind the last message of each partition."""
     files: frozenset[str] | None = None
     """The files of a directory, as local paths; None where the source has offsets."""
+    order: str | None = None
+    """The last change (landing/resolution.py), where tables have the state of a watermark."""
 
 
 EVERYTHING = Until()
@@ -145,7 +147,7 @@ class LogReading:
                 self.log.tables.append(msgspec.structs.replace(table, step=before + table.step))
             for partition in report.partitions:
                 self.log.counts.add(partition.counts)
-        self.log.statements += map(statement_of, ddl)
+        self.log.statements += (statement_of(each, self.until.order) for each in ddl)
 
     def run_pass(
         self, messages: DataFrame, plan: BatchPlan, number: int
@@ -155,7 +157,7 @@ class LogReading:
         before = len(self.log.statements)
         while True:
             work = self.judged(messages).mapInArrow(
-                log_function(self.shipped, plan), from_arrow_schema(CHANGE_SCHEMA)
+                log_function(self.shipped, plan, self.until.order), from_arrow_schema(CHANGE_SCHEMA)
             )
             work = work.withColumns(
                 {
@@ -209,11 +211,12 @@ class LogReading:
         return self.spark.createDataFrame([], from_arrow_schema(CHANGE_SCHEMA))
 
 
-def statement_of(ddl: PlannedDdl) -> Statement:
-    """A statement; one that the job leaves out changes nothing."""
+def statement_of(ddl: PlannedDdl, until: str | None = None) -> Statement:
+    """A statement; one that the job leaves out, or that comes after the end, changes nothing."""
     event = ddl.event
     time = None if event.event_time is None else EPOCH + timedelta(microseconds=event.event_time)
-    return Statement(event_changes(event) if ddl.wanted else [], time)
+    counts = ddl.wanted and (until is None or ddl.order <= until)
+    return Statement(event_changes(event) if counts else [], time)
 
 
 def next_plan(

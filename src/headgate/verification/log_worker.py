@@ -20,6 +20,7 @@ from headgate.core.event import Event, Types
 from headgate.core.limits import SPLICED_ROWS
 from headgate.pipeline.change import Change, MessageBatch
 from headgate.pipeline.counts import table_name
+from headgate.pipeline.intake import resolved_at
 from headgate.pipeline.partition_worker import Worker, by_partition
 from headgate.pipeline.plan import BatchPlan, PartitionReport
 from headgate.pipeline.rejections import Rejection, Rejections
@@ -77,7 +78,9 @@ class WorkerReport(msgspec.Struct):
 class ChangeOutput:
     """Makes rows of changes, and notes the tables that they are of."""
 
-    def __init__(self, tables: dict[tuple[str, int], SeenTable]) -> None:
+    def __init__(self, tables: dict[tuple[str, int], SeenTable], until: str | None = None) -> None:
+        """Changes after the point `until` are left out."""
+        self.until = until
         self.topics: list[set[str]] = []
         self.losses: Counter[tuple[str, ...]] = Counter()
         self.with_headers = False
@@ -103,12 +106,16 @@ class ChangeOutput:
         """The rows of changes; other events have none."""
         columns: dict[str, list[Any]] = {field.name: [] for field in CHANGE_SCHEMA}
         for change in changes:
-            if change.event.kind == "row":
+            if change.event.kind == "row" and self.is_before_end(change):
                 for column, value in zip(columns.values(), self.row(step, change)):
                     column.append(value)
         if columns["table"]:
             arrays = [pa.array(columns[field.name], field.type) for field in CHANGE_SCHEMA]
             yield pa.RecordBatch.from_arrays(arrays, schema=CHANGE_SCHEMA)
+
+    def is_before_end(self, change: Change) -> bool:
+        """Whether a change is one of those that are asked for."""
+        return self.until is None or resolved_at(change).order <= self.until
 
     def row(self, step: int, change: Change) -> tuple[Any, ...]:
         """The row of a change, in the order of the columns."""
@@ -164,23 +171,24 @@ def order_of(event: Event, partition: str) -> tuple[str, str]:
 class LogWorker(Worker):
     """A pass over some partitions that gives changes as rows."""
 
-    def __init__(self, job: Job, plan: BatchPlan) -> None:
+    def __init__(self, job: Job, plan: BatchPlan, until: str | None) -> None:
         super().__init__(job, plan)
+        self.until = until
         self.seen_tables: dict[tuple[str, int], SeenTable] = {}
 
     def output(self) -> ChangeOutput:
         """What makes rows of the changes of a partition."""
-        return ChangeOutput(self.seen_tables)
+        return ChangeOutput(self.seen_tables, self.until)
 
 
 def log_function(
-    job: Job, plan: BatchPlan
+    job: Job, plan: BatchPlan, until: str | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs over messages: changes, and at the end a report."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
-            worker = LogWorker(job, plan)
+            worker = LogWorker(job, plan, until)
             for batch in batches:
                 for part in bounded(batch, SPLICED_ROWS):
                     for partition, messages in by_partition(part):

@@ -8,6 +8,7 @@ from headgate.formats._oms.type_names import TYPE_NAMES
 from headgate.formats.base import Format, Traits
 from headgate.formats.dataworks.decode import make_decoder, recognises
 from headgate.formats.dataworks.encode import ENCODING
+from headgate.formats.places import is_commit_marker
 
 FORMAT = Format(
     name="dataworks",
@@ -18,6 +19,6 @@ FORMAT = Format(
     recognises=recognises,
     kinds="rows, DDL, transaction markers, heartbeats",
     encoding=ENCODING,
-    dialect_traits={"v2.0": Traits(type_names=TYPE_NAMES)},
+    dialect_traits={"v2.0": Traits(type_names=TYPE_NAMES, ends_transaction=is_commit_marker)},
     column_reader=column_reader,
 )

@@ -10,7 +10,7 @@ from headgate.formats.debezium.auxiliary import definitions
 from headgate.formats.debezium.decode import Options, make_decoder, recognises
 from headgate.formats.debezium.encode import ENCODING
 from headgate.formats.debezium.unavailable import FORMS
-from headgate.formats.places import binlog_place
+from headgate.formats.places import binlog_place, is_commit_marker
 
 
 def without_table_changes(extra: dict[str, str], old: TableName, new: TableName) -> dict[str, str]:
@@ -20,6 +20,7 @@ def without_table_changes(extra: dict[str, str], old: TableName, new: TableName)
 
 TRAITS = Traits(
     place=binlog_place,
+    snapshot_server="0",
     producer_member="connector",
     tombstones=True,
     extra=ExtraMembers(
@@ -31,7 +32,12 @@ TRAITS = Traits(
     empty_deletes=(None, {}),
     row_in_log=True,
 )
-DEBEZIUM = replace(TRAITS, value_encoding="debezium")
+DEBEZIUM = replace(
+    TRAITS,
+    value_encoding="debezium",
+    watermarks=True,  # of TiCDC
+    ends_transaction=is_commit_marker,
+)
 OMS = replace(TRAITS, value_encoding="oms")
 
 FORMAT = Format(

@@ -12,6 +12,7 @@ from headgate.formats.places import binlog_place
 
 TRAITS = Traits(
     place=binlog_place,
+    snapshot_server="0",
     producer_member="connector",
     tombstones=True,
     extra=ExtraMembers(

@@ -9,7 +9,7 @@ from headgate.formats.maxwell.decode import Options, make_decoder, recognises
 from headgate.formats.maxwell.decode_values import column_reader
 from headgate.formats.maxwell.definitions import renamed_definitions
 from headgate.formats.maxwell.encode import ENCODING
-from headgate.formats.maxwell.places import transaction_place
+from headgate.formats.maxwell.places import is_commit, transaction_place
 from headgate.formats.places import commit_place
 
 TRAITS = Traits(
@@ -31,7 +31,7 @@ FORMAT = Format(
     kinds="rows, DDL, heartbeats, bootstrap markers",
     encoding=ENCODING,
     varying=("data", "old", "ts", "xid", "xoffset", "position", "gtid", "thread_id"),
-    traits=replace(TRAITS, place=transaction_place),
+    traits=replace(TRAITS, place=transaction_place, ends_transaction=is_commit),
     dialect_traits={
         "oms": TRAITS,
         "ticdc": replace(TRAITS, place=commit_place, enum_as_number=True),

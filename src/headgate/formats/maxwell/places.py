@@ -1,9 +1,18 @@
-"""A change's place in Maxwell's stream."""
+"""A change's place in Maxwell's stream, and where transactions end there."""
 
 from __future__ import annotations
 
 from headgate.core.event import Event
 from headgate.formats.base import Place
+
+
+def is_commit(event: Event) -> bool:
+    """Whether an event is the last row of its transaction.
+
+    >>> is_commit(Event("row", "insert", extra={"commit": "true"}))
+    True
+    """
+    return event.extra is not None and event.extra.get("commit") == "true"
 
 
 def transaction_place(event: Event) -> Place | None:
@@ -16,6 +25,6 @@ def transaction_place(event: Event) -> Place | None:
     if "xid" not in position or event.event_time is None:
         return None
     last = "xoffset" not in position
-    if last and (event.extra or {}).get("commit") != "true":
+    if last and not is_commit(event):
         return None
     return (position["xid"], position.get("xoffset", "last"), str(event.event_time))

@@ -22,6 +22,7 @@ FORMAT = Format(
     first_object=first_object,
     traits=Traits(
         place=commit_place,
+        watermarks=True,
         enum_as_number=True,
         extra=ExtraMembers(
             columns=frozenset({"h", "t", "base64"}),

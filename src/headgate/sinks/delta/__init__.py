@@ -58,6 +58,11 @@ class DeltaSink(TableSink):
         return cast(Literal["reject", "null"], self.options.on_misfit)
 
     @property
+    def waits_for_watermarks(self) -> bool:
+        """Whether changes are published at watermarks only."""
+        return self.options.consistency == "watermark"
+
+    @property
     def takes_times(self) -> bool:
         """A log has the times of changes."""
         return self.options.mode == "log"
@@ -105,11 +110,15 @@ class DeltaSink(TableSink):
     def open(self, spark: SparkSession, target: Target) -> TableWriter:
         """The writer of a job that starts."""
         with _needs_deltalake():
+            from headgate.sinks.delta.consistent import ConsistentWriter
             from headgate.sinks.delta.lake import Lake
             from headgate.sinks.delta.storage import delta_uri, storage_options
             from headgate.sinks.delta.writer import DeltaWriter
         options = storage_options(self.path, target.settings)
         lake = Lake(delta_uri(self.path), target.job_id, self.options, options)
+        consistent = ConsistentWriter(spark, lake, self.path, target.settings)
+        if consistent.waits or consistent.has_unresolved:  # from before the option was removed
+            return consistent
         return DeltaWriter(spark, lake, self.path, target.settings)
 
 

@@ -43,6 +43,8 @@ class Lake:
     """delta-rs' options, with credentials."""
     generation: int = 0
     """Raised when a table is removed."""
+    watermark: int | None = None
+    """Noted with commits: up to which point of the source tables are complete."""
 
     def path(self, table: TableId) -> str:
         """The path of a table below the root."""
@@ -67,7 +69,7 @@ class Lake:
         return self._token(batch, 2 * step + 1)
 
     def _token(self, batch: int, number: int) -> Token:
-        return Token(f"headgate-{self.job}", batch * STEPS + number, batch)
+        return Token(f"headgate-{self.job}", batch * STEPS + number, batch, self.watermark)
 
     def schema(self, shape: TableShape) -> pa.Schema:
         """The columns of a landed table."""
@@ -84,6 +86,7 @@ class Lake:
             drop_column=cast(Keep, options.drop_column),
             log=options.mode == "log",
             prefer=options.types,
+            timezone=options.timezone,
         )
 
     def opened(self, table: TableId) -> LandedTable | None:

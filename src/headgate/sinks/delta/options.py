@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from headgate.core.errors import UsageError
-from headgate.core.options import option
+from headgate.core.options import check_zone, option
 from headgate.core.scalars import duration
 from headgate.landing.types import TypePreferences
 from headgate.sinks.delta.paths import check_template
@@ -16,6 +16,11 @@ EVERY_BATCH = "batch"
 def _merge_every(text: str) -> str:
     if text != EVERY_BATCH and duration(text) <= 0:
         raise UsageError("merge_every is a time such as 5m, or batch")
+    return text
+
+
+def _timezone(text: str) -> str:
+    check_zone(text)
     return text
 
 
@@ -55,6 +60,12 @@ class DeltaOptions(TypePreferences):
         "durably in between",
         read=_merge_every,
     )
+    consistency: str = option(
+        "batch",
+        "what readers find in all tables together: whole batches, or only states that the source "
+        "had, as watermarks or the ends of transactions tell them (docs/landing.md)",
+        ("batch", "watermark"),
+    )
     on_misfit: str = option(
         "reject",
         "a value that does not fit its column: its message is a dead letter, or it lands as NULL",
@@ -65,6 +76,12 @@ class DeltaOptions(TypePreferences):
     )
     drop_column: str = option(
         "keep", "whether a column that the source drops is kept or dropped", ("keep", "drop")
+    )
+    timezone: str = option(
+        "UTC",
+        "the server's time zone, in which rows that are there get DEFAULT CURRENT_TIMESTAMP of a "
+        "new DATETIME column",
+        read=_timezone,
     )
     remember_deletes: str = option(
         "7d",

@@ -34,6 +34,17 @@ class PendingStatement(msgspec.Struct):
     """The versions of tables before it, by path."""
 
 
+class Published(msgspec.Struct):
+    """What was published last: a state of the source."""
+
+    batch: int
+    """The batch with which it was published; changes that came later are not in it."""
+    order: str
+    """Its last change (landing/resolution.py)."""
+    timestamp: int
+    """Its watermark, or the time of its last transaction."""
+
+
 class JobState(msgspec.Struct):
     """How far a job is."""
 
@@ -48,6 +59,10 @@ class JobState(msgspec.Struct):
     merged_at: float = 0.0
     options: dict[str, Any] = {}
     """Those of its sink, for whoever reads what waits."""
+    publishing: int | None = None
+    """The batch with which changes up to a watermark are being published."""
+    published: Published | None = None
+    """What was published last, with `consistency: watermark`."""
 
 
 class _Resumed(msgspec.Struct):

@@ -27,6 +27,8 @@ from headgate.sinks.delta.statistics import writer_properties
 
 SHAPE, JOB, LARGE = "headgate.shape", "headgate.job", "headgate.large"
 """Properties of a landed table."""
+WATERMARK = "headgate.watermark"
+"""What a commit has its watermark under: in its own record, and as a transaction, which stays."""
 POSITION, DELETED, OP = "_position", "_deleted", "_op"
 TIME = pa.timestamp("us", tz="UTC")
 LOG_COLUMNS = ((OP, pa.string()), (POSITION, pa.string()), ("_event_time", TIME))
@@ -51,13 +53,18 @@ class Token:
     app: str
     version: int
     batch: int = 0
+    watermark: int | None = None
+    """Up to which point of the source the table is complete, where that is known."""
 
     def properties(self) -> CommitProperties:
         """The properties of a commit with this token."""
+        metadata = {"headgate.batch": str(self.batch)}
+        transactions = [Transaction(self.app, self.version)]
+        if self.watermark is not None:
+            metadata[WATERMARK] = metadata["userMetadata"] = str(self.watermark)
+            transactions.append(Transaction(WATERMARK, self.watermark))
         return CommitProperties(
-            custom_metadata={"headgate.batch": str(self.batch)},
-            max_commit_retries=0,
-            app_transactions=[Transaction(self.app, self.version)],
+            custom_metadata=metadata, max_commit_retries=0, app_transactions=transactions
         )
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from headgate.core.errors import HeadgateError, UsageError, shown
 from headgate.landing.evolution import operations
 from headgate.landing.operations import Discard, MoveTable, Operation, Park, Warn, written
+from headgate.landing.resolution import Resolved
 from headgate.landing.rules import Statement, Tables
 from headgate.landing.shape import TableShape
 from headgate.schema.changes import TableId
@@ -215,7 +216,7 @@ class DeltaWriter(TableWriter):
             else:
                 self.state.met([table])
 
-    def finish(self, batch: Batch, watermark: int | None) -> None:
+    def finish(self, batch: Batch, resolved: Resolved | None) -> None:
         """Merge what is due, and let tables go on that somebody has seen to."""
         self.begin(batch)
         token = self.lake.merge_token(batch.number, LAST_STEP)
@@ -227,6 +228,11 @@ class DeltaWriter(TableWriter):
         )
         if is_due or job.merging == token.version:
             self.merge_waiting(token)
+        self.resume_tables(batch)
+
+    def resume_tables(self, batch: Batch) -> None:
+        """Let tables go on that somebody has seen to."""
+        token = self.lake.merge_token(batch.number, LAST_STEP)
         for file, table in self.state.to_resume().items():
             self.go_on(table, token)
             self.storage.delete(file)

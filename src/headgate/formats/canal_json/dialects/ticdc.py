@@ -282,6 +282,7 @@ TICDC = Dialect(
         TRAITS,
         enum_as_number=True,
         place=commit_place,
+        watermarks=True,
         sample_extra={"onlyHandleKey": "true"},
     ),
     has_mark=has_mark,
