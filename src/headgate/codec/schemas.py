@@ -101,11 +101,12 @@ class Schemas(KnownTables):
         other._plans, other._plan_bytes = {}, 0
         return other
 
-    def complete(self, event: Event) -> list[str] | None:
+    def complete(self, event: Event, *, old_values: bool = True) -> list[str] | None:
         """Give a row event its table's key and types, and its values the form of their type.
 
-        In place, but with images of its own. Returns the columns whose values are none of their
-        type, which are left without it; None where the table is not known.
+        In place, but an image that changes is a copy. Returns the columns whose values are none of
+        their type, which are left without it; None where the table is not known. Without
+        `old_values`, of the old row of an update only its key is left.
 
         >>> known = Schemas("CREATE TABLE t (id INT PRIMARY KEY, size ENUM('S','M'))")
         >>> event = Event("row", "insert", "d", "t", after={"id": "1", "size": "2"})
@@ -123,8 +124,11 @@ class Schemas(KnownTables):
         if image is None:
             return []
         names = tuple(image)
-        if before is not None and image is not before and before.keys() != image.keys():
-            names = tuple({**image, **before})
+        if before is not None and image is not before:
+            if tuple(before) != names and before.keys() != image.keys():
+                names = tuple({**image, **before})
+            elif event.key and not old_values:
+                event.before = before = {name: before[name] for name in event.key if name in before}
         origin_key = signature(event)
         plan = self._plans.get((known, id(sent_types), names, origin_key))
         if plan is None or plan.sent_types is not sent_types:
