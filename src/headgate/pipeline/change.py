@@ -20,7 +20,7 @@ class MessageBatch:
     """Messages of one partition.
 
     >>> rows = pa.RecordBatch.from_pydict({"offset": [7, 8], "headers": pa.nulls(2, pa.string())})
-    >>> MessageBatch(("orders", 0), rows).places()
+    >>> MessageBatch(("orders", 0), rows).places
     ['orders-0-7', 'orders-0-8']
     """
 
@@ -50,6 +50,7 @@ class MessageBatch:
         topic, number = self.partition
         return f"{topic}-{'' if number is None else number}"
 
+    @cached_property
     def places(self) -> list[str]:
         """What identifies each message: its place in a file, or its topic, partition and offset."""
         if "place" in self.rows.schema.names and self.rows.column("place").null_count == 0:
