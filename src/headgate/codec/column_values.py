@@ -203,25 +203,28 @@ def converted(images: tuple[Image, ...], columns: Columns) -> tuple[list[Image],
     >>> converted(({"id": "1", "y": "24"},), (("y", year),))
     ([{'id': '1', 'y': '0024'}], [])
     """
-    changed: list[Image | None] = [None] * len(images)
-    wrong: list[str] = []
+    bad: set[str] = set()
+    rows = [_converted_row(image, columns, bad) for image in images]
+    if not bad:
+        return rows, []
+    for image, row in zip(images, rows):
+        row.update((name, image[name]) for name in bad if name in image)
+    return rows, [name for name, _ in columns if name in bad]
+
+
+def _converted_row(image: Image, columns: Columns, bad: set[str]) -> Image:
+    """A row with each column converted; those of which the value is no such value are added."""
+    row = image
     for name, convert in columns:
-        for number, image in enumerate(images):
-            text = image.get(name)
-            if text is None:
-                continue
+        text = image.get(name)
+        if text is not None:
             try:
-                after = convert(text)
+                new = convert(text)
             except (DecodeError, ValueError):
-                wrong.append(name)
-                break
-            if after is not text:
-                row = changed[number] or image.copy()
-                row[name] = after
-                changed[number] = row
-    rows = [row or image for row, image in zip(changed, images)]
-    for name in wrong:
-        for image, row in zip(images, rows):
-            if name in image:
-                row[name] = image[name]
-    return rows, wrong
+                bad.add(name)
+                continue
+            if new is not text:
+                if row is image:
+                    row = image.copy()
+                row[name] = new
+    return row

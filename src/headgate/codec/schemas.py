@@ -17,7 +17,7 @@ from headgate.codec.column_values import (
 )
 from headgate.core import values
 from headgate.core.cache import BoundedCache, weight
-from headgate.core.event import ColumnType, Event, Types
+from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.limits import CACHED_BYTES, CACHED_KEY_BYTES
 from headgate.core.mysql_types import parse_type
 from headgate.core.values import Convert
@@ -106,7 +106,7 @@ class Schemas(KnownTables):
 
         In place, but an image that changes is a copy. Returns the columns whose values are none of
         their type, which are left without it; None where the table is not known. Without
-        `old_values`, of the old row of an update only its key is left.
+        `old_values`, an update of a whole row that keeps its key loses its old row.
 
         >>> known = Schemas("CREATE TABLE t (id INT PRIMARY KEY, size ENUM('S','M'))")
         >>> event = Event("row", "insert", "d", "t", after={"id": "1", "size": "2"})
@@ -127,8 +127,8 @@ class Schemas(KnownTables):
         if before is not None and image is not before:
             if tuple(before) != names and before.keys() != image.keys():
                 names = tuple({**image, **before})
-            elif event.key and not old_values:
-                event.before = before = {name: before[name] for name in event.key if name in before}
+            elif not old_values and has_same_key(before, image, event.key):
+                event.before = before = None
         origin_key = signature(event)
         plan = self._plans.get((known, id(sent_types), names, origin_key))
         if plan is None or plan.sent_types is not sent_types:
@@ -191,6 +191,18 @@ class Schemas(KnownTables):
                 self._plan_bytes = size
             self._plans[key] = plan
         return plan
+
+
+def has_same_key(before: Image, after: Image, key: tuple[str, ...] | None) -> bool:
+    """Whether an update keeps its key.
+
+    >>> has_same_key({"id": "1", "n": "2"}, {"id": "1", "n": "3"}, ("id",))
+    True
+    """
+    for name in key or ():
+        if before.get(name) != after.get(name):
+            return False
+    return bool(key)
 
 
 def _without(plan: _Plan, sent_types: Types | None, wrong: list[str]) -> Types | None:

@@ -148,7 +148,7 @@ class PartitionPass:
         self.ddl = DdlSchedule(plan.ddl, partition, worker.tables, learnt, self.sorts)
         self.output = worker.output()
         self.old_values = plan.emit != "tables"
-        """Whether the old values of updates are wanted, and not only their keys."""
+        """Whether the old values of updates are wanted; a table needs only a key that changes."""
         self.dead_letters = DeadLetters(worker.job.redact, plan.emit)
         self.steps: set[int] = set()
 
