@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 MICRO_BATCH = 10_000
 LARGE_BATCH = 1_000_000
 """The most messages that a job takes from Kafka at once by default."""
-PEER_SECONDS = 20
+ONE_TABLE_CHANGES = 500_000
+PEER_SECONDS = 12
 """How long the peer merges in a turn: a batch of all tables would take it minutes."""
 PEER_BAR, SPEED_BAR, GROWTH_BAR = 5.0, 60_000, 1.3
 ROWS, GROWTH = 100_000, 16
 """The rows of one table, and how many times as many it has when it has grown."""
-WAITING, EACH = 30, 10
+WAITING, EACH = 30, 5
 """Micro-batches of a turn, where changes wait for their merge and where they do not. The former are
 what 1,000 changes a second make in five minutes."""
 GROWTH_ROUNDS = 2
@@ -110,7 +111,7 @@ def measure(spark: SparkSession, count: int, rounds: int) -> list[LandingFigures
     for load in LOADS:
         figures = LandingFigures(load.name, whole_batches(count * load.share, rounds))
         parts.append((figures, lambda b, f, load=load: measure_load(spark, b, f, load, rounds)))
-    figures = LandingFigures(ONE_TABLE, min(count, LARGE_BATCH))
+    figures = LandingFigures(ONE_TABLE, min(count, ONE_TABLE_CHANGES))
     parts.append((figures, lambda b, f: measure_one(spark, b, f, rounds)))
     shorter = min(1.0, count / LARGE_BATCH)
     batches = max(1, int(WAITING * shorter))
@@ -172,7 +173,7 @@ def compare(figures: LandingFigures, side: str, found: State, expected: State) -
 
 
 def measure_one(spark: SparkSession, broker: Broker, figures: LandingFigures, rounds: int) -> None:
-    """One table, and as many changes in a micro-batch as a job takes by default."""
+    """One table; a micro-batch has all changes of a turn, fewer than a job takes by default."""
     changes = Changes(1, ROWS)
     job = loaded(spark, broker, changes)
     for _ in range(rounds):

@@ -178,6 +178,24 @@ def test_a_schema_file_types_what_messages_do_not(tmp_path: Path) -> None:
     assert (Decimal(2**64 - 1), "2024-05-01") == (row["id"], str(row["note"]))
 
 
+def test_the_key_of_ddl_decides_whether_an_update_moves_a_row(tmp_path: Path) -> None:
+    create = ddl(1, "CREATE TABLE orders (id INT, amount DECIMAL(12,2) PRIMARY KEY, note TEXT)")
+
+    found = passed(tmp_path, create, ticdc(1, 2, "UPDATE"))  # its message says that id is the key
+
+    rows = [(row["_op"], row["amount"]) for row in found.rows()]
+    assert [(DELETE, Decimal("0.10")), (UPSERT, Decimal("2.10"))] == rows
+
+
+def test_an_old_value_that_does_not_fit_does_not_matter(tmp_path: Path) -> None:
+    create = ddl(1, "CREATE TABLE orders (id INT PRIMARY KEY, amount DECIMAL(12,2), note TEXT)")
+    old = [{"id": "1", "amount": "x", "note": None}]
+
+    found = passed(tmp_path, create, ticdc(1, 2, "UPDATE", old=old))
+
+    assert ([Decimal("2.10")], []) == ([row["amount"] for row in found.rows()], found.dead)
+
+
 def test_routes_rename_and_filters_select(tmp_path: Path) -> None:
     found = passed(
         tmp_path,

@@ -195,26 +195,36 @@ def exact_text(type_: MySqlType) -> Convert | None:
 
 
 def converted(images: tuple[Image, ...], columns: Columns) -> tuple[list[Image], list[str]]:
-    """Copies of rows with each column converted, and the columns of which a value is no such value.
+    """Rows with each column converted, and the columns of which a value is no such value.
 
-    Those stay as they were sent, in all images.
+    Those stay as they were sent, in all images. A row in which nothing changes is the image itself,
+    any other a copy.
 
     >>> converted(({"id": "1", "y": "24"},), (("y", year),))
     ([{'id': '1', 'y': '0024'}], [])
     """
-    rows = [image.copy() for image in images]
-    wrong: list[str] = []
+    bad: set[str] = set()
+    rows = [_converted_row(image, columns, bad) for image in images]
+    if not bad:
+        return rows, []
+    for image, row in zip(images, rows):
+        row.update((name, image[name]) for name in bad if name in image)
+    return rows, [name for name, _ in columns if name in bad]
+
+
+def _converted_row(image: Image, columns: Columns, bad: set[str]) -> Image:
+    """A row with each column converted; those of which the value is no such value are added."""
+    row = image
     for name, convert in columns:
-        for image, row in zip(images, rows):
-            text = image.get(name)
-            if text is not None:
-                try:
-                    row[name] = convert(text)
-                except (DecodeError, ValueError):
-                    wrong.append(name)
-                    break
-    for name in wrong:
-        for image, row in zip(images, rows):
-            if name in image:
-                row[name] = image[name]
-    return rows, wrong
+        text = image.get(name)
+        if text is not None:
+            try:
+                new = convert(text)
+            except (DecodeError, ValueError):
+                bad.add(name)
+                continue
+            if new is not text:
+                if row is image:
+                    row = image.copy()
+                row[name] = new
+    return row

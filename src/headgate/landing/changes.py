@@ -5,7 +5,7 @@ Python goes over each change once; values are typed column by column, for all ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,10 +22,13 @@ from headgate.schema.changes import TableId
 
 SHAPE = b"headgate"
 """Where the schema of packed changes has the shape of their table."""
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Positions are long texts that differ little: packed changes take less than half the room."""
 Reason = tuple[str, str]
 """The code of an error and its sentence."""
 _Names = tuple[str | None, str | None, str | None]
-_Table = tuple[TableId, tuple[str, ...]]
+Key = tuple[str, ...]
+_Table = tuple[TableId, Key]
 """A table and its key."""
 _NO_TABLE = "no-table", "the row does not tell its table; set it with the source's options"
 
@@ -65,7 +68,7 @@ class TableChanges:
         """The changes as an Arrow IPC stream, with the shape of their table."""
         rows = self.rows.replace_schema_metadata({SHAPE: msgspec.json.encode(self.shape)})
         out = pa.BufferOutputStream()
-        with pa.ipc.new_stream(out, rows.schema) as stream:
+        with pa.ipc.new_stream(out, rows.schema, options=_COMPRESSED) as stream:
             stream.write_batch(rows)
         packed: bytes = out.getvalue().to_pybytes()
         return packed
@@ -99,14 +102,28 @@ def changes_of(given: PlacedEvents, typing: Typing) -> Changes:
     """
     result = Changes()
     tables: dict[_Table, TableRows] = {}
-    for number, event, table in _by_table(given.events, result.rejected):
-        rows = tables.get(table)
-        if rows is None:
-            rows = tables[table] = TableRows(table[1], typing.null_misfits)
+    by_names: dict[tuple[_Names, Key | None], tuple[TableId, TableRows] | None] = {}
+    """By the names and the key that an event has; None where these name no table."""
+    keys = _known_keys(given.events)
+    for number, event in enumerate(given.events):
+        if event.kind != "row":
+            continue
+        names = (event.database, event.schema, event.table), event.key
+        if names not in by_names:
+            table = _table(event, keys)
+            if table is None:
+                by_names[names] = None
+            else:
+                rows = tables.setdefault(table, TableRows(table[1], typing.null_misfits))
+                by_names[names] = table[0], rows
+        found = by_names[names]
+        if found is None:
+            result.rejected[number] = _NO_TABLE
+            continue
         try:
-            rows.add(number, event, given.untyped[number])
+            found[1].add(number, event, given.untyped[number])
         except Rejected as error:
-            result.rejected[number] = error.code, _of_table(table[0], str(error))
+            result.rejected[number] = error.code, _of_table(found[0], str(error))
     for (table_id, _), rows in tables.items():
         if rows.ops:
             result.tables.append(_typed(table_id, rows, given, typing, result))
@@ -139,30 +156,27 @@ def event_shape(row: Event, prefer: TypePreferences) -> TableShape | None:
     return table_shape(table, mysql, row.key or (), prefer)
 
 
-def _by_table(
-    events: Sequence[Event], rejected: dict[int, Reason]
-) -> Iterator[tuple[int, Event, _Table]]:
-    """The row events with their numbers, their tables and the keys of these.
+def _table(event: Event, keys: Mapping[_Names, Key]) -> _Table | None:
+    """The table of a row event and its key; None where the event does not tell its table."""
+    table, key = table_of(event), event.key
+    if table is None:
+        return None
+    return table, keys.get(_names(event), ()) if key is None else key
 
-    An event that does not tell its table's key goes by that of the table's other events.
-    """
-    names: list[_Names] = [(e.database, e.schema, e.table) for e in events]
-    keys: dict[_Names, tuple[str, ...]] = {}
-    for event, name in zip(events, names):
-        if event.key and name not in keys:
-            keys[name] = event.key
-    ids: dict[_Names, TableId | None] = {}
-    for number, (event, name) in enumerate(zip(events, names)):
-        if event.kind != "row":
-            continue
-        if name not in ids:
-            ids[name] = table_of(event)
-        table = ids[name]
-        if table is None:
-            rejected[number] = _NO_TABLE
-            continue
-        key = keys.get(name, ()) if event.key is None else event.key
-        yield number, event, (table, key)
+
+def _known_keys(events: Sequence[Event]) -> dict[_Names, Key]:
+    """The keys of tables, for events that do not tell them: those of the table's other events."""
+    if all(event.key is not None for event in events):
+        return {}
+    keys: dict[_Names, Key] = {}
+    for event in events:
+        if event.key:
+            keys.setdefault(_names(event), event.key)
+    return keys
+
+
+def _names(event: Event) -> _Names:
+    return event.database, event.schema, event.table
 
 
 def _typed(

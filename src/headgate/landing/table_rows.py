@@ -45,10 +45,15 @@ class _Alike(NamedTuple):
     op: int
     names: tuple[str, ...]
     types: MySqlTypes
-    rows: list[Iterable[str | None]]
-    """Values in the order of `names`."""
+    values: list[str | None]
+    """Of one row after the other, in the order of `names`."""
     at: list[int]
     """The number of each row among all of its table."""
+
+    def columns(self) -> list[list[str | None]]:
+        """The values column by column."""
+        width = len(self.names)
+        return [self.values[first::width] for first in range(width)]
 
 
 _Put = tuple[_Alike, "Callable[[Image], Iterable[str | None]]"]
@@ -122,7 +127,7 @@ class TableRows:
         if found is None:
             found = self._puts[op, names, id(types)] = self.place(op, names, types)
         alike, values = found
-        alike.rows.append(values(image))
+        alike.values.extend(values(image))
         alike.at.append(len(self.ops))
         self.ops.append(op)
         self.owners.append(number)
@@ -165,7 +170,7 @@ class TableRows:
         """The shape of the table, as far as the rows tell, and the texts of its columns."""
         alike = sorted(self._alike.values(), key=lambda each: -len(each.names))
         shapes = [self.shape_of(table, each, prefer) for each in alike]
-        values = [list(zip(*each.rows)) for each in alike]
+        values = [each.columns() for each in alike]
         if len(alike) == 1:
             return shapes[0], [pa.array(texts, pa.string()) for texts in values[0]]
         (shape,) = union(shapes)
@@ -179,7 +184,7 @@ class TableRows:
             parts = [
                 pa.array(texts[name], pa.string())
                 if name in texts
-                else pa.nulls(len(each.rows), pa.string())
+                else pa.nulls(len(each.at), pa.string())
                 for each, texts in zip(alike, known)
             ]
             columns.append(pa.concat_arrays(parts).take(ordered))

@@ -23,7 +23,7 @@ class MessageBatch:
     """Messages of one partition.
 
     >>> rows = pa.RecordBatch.from_pydict({"offset": [7, 8], "headers": pa.nulls(2, pa.string())})
-    >>> MessageBatch(("orders", 0), rows).places()
+    >>> MessageBatch(("orders", 0), rows).places
     ['orders-0-7', 'orders-0-8']
     """
 
@@ -62,6 +62,7 @@ class MessageBatch:
         content: dict[str, Any] = self.rows.slice(row, 1).to_pylist()[0]
         return content
 
+    @cached_property
     def places(self) -> list[str]:
         """What identifies each message: its place in a file, or its topic, partition and offset."""
         if "place" in self.rows.schema.names and self.rows.column("place").null_count == 0:
@@ -95,10 +96,11 @@ class EventBatch(MessageBatch):
             content["value"] = line(self.events[row])
         return content
 
+    @cached_property
     def places(self) -> list[str]:
         """What identifies each event: its topic, partition and offset, or its number."""
         if self.has_offsets:
-            return super().places()
+            return super().places
         return [f"event {number}" for number in self.numbers]
 
 

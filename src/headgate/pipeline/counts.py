@@ -34,7 +34,9 @@ def table_name(event: Event) -> str:
 
 def full_name(database: str | None, table: str | None) -> str:
     """`database.table`, as far as they are known."""
-    return ".".join(name for name in (database, table) if name is not None)
+    if database is None or table is None:
+        return database or table or ""
+    return f"{database}.{table}"
 
 
 def add_table(to: dict[str, dict[str, int]], table: str, counts: dict[str, int]) -> None:

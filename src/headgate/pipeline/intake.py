@@ -104,7 +104,7 @@ class Intake:
         self, messages: MessageBatch, events: list[Event], counts: Sequence[int]
     ) -> list[Change]:
         """Events with their identities, and the verdicts of row conditions on them."""
-        places, by_place = messages.places(), self.by_place
+        by_place = self.by_place
         rows = [row for row, count in enumerate(counts) for _ in range(count)]
         verdicts = self.verdicts(events, rows, messages.rows)
         changes: list[Change] = []
@@ -116,9 +116,10 @@ class Intake:
             if id_ is not None:
                 name = id_.hex()
             else:
-                name = f"{places[row]}.{number}" if number else places[row]
+                place = messages.places[row]
+                name = f"{place}.{number}" if number else place
                 if by_place and event.kind == "row":
-                    id_ = placed_identity(places[row], number)
+                    id_ = placed_identity(place, number)
             changes.append(Change(event, messages, row, id_, name, number, verdict))
         ids = [change.id for change in changes]
         keys = messages.rows.column("key")

@@ -70,7 +70,8 @@ class TableOutput:
                 reject(rejections, change, NEVER_RESOLVED)
         self._changes = list(changes)
         while True:  # the columns of what is rejected are not in the shapes of the others
-            self._changes = [c for c in self._changes if c.message not in rejections]
+            if rejections:
+                self._changes = [c for c in self._changes if c.message not in rejections]
             before = len(rejections)
             self._prepared = self.typed(self._changes, rejections)
             if len(rejections) == before:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import DecodeError
 from headgate.core.json import Int64, Raw, escape_control_characters, parse, reader
 
@@ -103,6 +104,14 @@ def read(value: bytes, typed: bool) -> Any:
         return parse(typed_rows_reader, escaped)
 
 
+def _read_mysql_types(text: bytes) -> dict[str, str | None]:
+    return parse(mysql_types_reader, text) or {}
+
+
+_mysql_types = BoundedCache(_read_mysql_types)
+"""By its text: TiCDC writes the same map in several orders."""
+
+
 def mysql_types(message: Envelope) -> dict[str, str | None]:
     """The map `mysqlType`."""
-    return parse(mysql_types_reader, bytes(message.mysqlType)) or {}
+    return _mysql_types[bytes(message.mysqlType)]
