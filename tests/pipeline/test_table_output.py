@@ -187,15 +187,6 @@ def test_the_key_of_ddl_decides_whether_an_update_moves_a_row(tmp_path: Path) ->
     assert [(DELETE, Decimal("0.10")), (UPSERT, Decimal("2.10"))] == rows
 
 
-def test_an_old_value_that_does_not_fit_does_not_matter(tmp_path: Path) -> None:
-    create = ddl(1, "CREATE TABLE orders (id INT PRIMARY KEY, amount DECIMAL(12,2), note TEXT)")
-    old = [{"id": "1", "amount": "x", "note": None}]
-
-    found = passed(tmp_path, create, ticdc(1, 2, "UPDATE", old=old))
-
-    assert ([Decimal("2.10")], []) == ([row["amount"] for row in found.rows()], found.dead)
-
-
 def test_routes_rename_and_filters_select(tmp_path: Path) -> None:
     found = passed(
         tmp_path,

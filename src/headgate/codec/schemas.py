@@ -17,7 +17,7 @@ from headgate.codec.column_values import (
 )
 from headgate.core import values
 from headgate.core.cache import BoundedCache, weight
-from headgate.core.event import ColumnType, Event, Image, Types
+from headgate.core.event import ColumnType, Event, Types
 from headgate.core.limits import CACHED_BYTES, CACHED_KEY_BYTES
 from headgate.core.mysql_types import parse_type
 from headgate.core.values import Convert
@@ -101,12 +101,11 @@ class Schemas(KnownTables):
         other._plans, other._plan_bytes = {}, 0
         return other
 
-    def complete(self, event: Event, *, old_values: bool = True) -> list[str] | None:
+    def complete(self, event: Event) -> list[str] | None:
         """Give a row event its table's key and types, and its values the form of their type.
 
         In place, but an image that changes is a copy. Returns the columns whose values are none of
-        their type, which are left without it; None where the table is not known. Without
-        `old_values`, an update of a whole row that keeps its key loses its old row.
+        their type, which are left without it; None where the table is not known.
 
         >>> known = Schemas("CREATE TABLE t (id INT PRIMARY KEY, size ENUM('S','M'))")
         >>> event = Event("row", "insert", "d", "t", after={"id": "1", "size": "2"})
@@ -124,11 +123,8 @@ class Schemas(KnownTables):
         if image is None:
             return []
         names = tuple(image)
-        if before is not None and image is not before:
-            if tuple(before) != names and before.keys() != image.keys():
-                names = tuple({**image, **before})
-            elif not old_values and has_same_key(before, image, event.key):
-                event.before = before = None
+        if before is not None and image is not before and before.keys() != image.keys():
+            names = tuple({**image, **before})
         origin_key = signature(event)
         plan = self._plans.get((known, id(sent_types), names, origin_key))
         if plan is None or plan.sent_types is not sent_types:
@@ -191,18 +187,6 @@ class Schemas(KnownTables):
                 self._plan_bytes = size
             self._plans[key] = plan
         return plan
-
-
-def has_same_key(before: Image, after: Image, key: tuple[str, ...] | None) -> bool:
-    """Whether an update keeps its key.
-
-    >>> has_same_key({"id": "1", "n": "2"}, {"id": "1", "n": "3"}, ("id",))
-    True
-    """
-    for name in key or ():
-        if before.get(name) != after.get(name):
-            return False
-    return bool(key)
 
 
 def _without(plan: _Plan, sent_types: Types | None, wrong: list[str]) -> Types | None:

@@ -155,8 +155,6 @@ class PartitionPass:
         learnt = worker.catalog.met
         self.ddl = DdlSchedule(plan.ddl, partition, worker.tables, learnt, self.sorts)
         self.output = worker.output()
-        self.old_values = plan.emit != "tables"
-        """Whether the old values of updates are wanted; a table needs only a key that changes."""
         self.dead_letters = DeadLetters(worker.job.redact, plan.emit)
         self.steps: set[int] = set()
 
@@ -256,7 +254,7 @@ class PartitionPass:
                 return False
             change.topic = selection.topic_of(selects_by)
             if change.delete is None:
-                change.untyped = self.ddl.tables.complete(event, old_values=self.old_values)
+                change.untyped = self.ddl.tables.complete(event)
                 change.event = selection.shape(event)
             else:
                 delete = msgspec.structs.replace(change.delete)
