@@ -126,7 +126,7 @@ def read(properties: bytes) -> tuple[bytes | None, tuple[tuple[str, bytes | None
     """The key of a message, and its headers."""
     key, text = key_and_headers(properties)
     headers = json.loads(text or "[]")
-    return key, tuple((h["key"], decoded(h["value"])) for h in headers)
+    return key, tuple((h["key"], decoded(h.get("value"))) for h in headers)
 
 
 def decoded(value: str | None) -> bytes | None:

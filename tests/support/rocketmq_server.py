@@ -196,8 +196,14 @@ class Server:
 
     def start_broker(self) -> None:
         """Start the broker again, with all that it held; returns when it is registered."""
+        self.close_producer()  # it would keep the address of a broker that moved
         self.spawn(BROKER, "broker.conf")
         self.wait()
+
+    def close_producer(self) -> None:
+        if self.producer is not None:
+            self.producer.shutdown()
+        self.producer = None
 
     def stop(self) -> None:
         """Stop it cleanly; what it held stays until `close`."""
@@ -227,11 +233,10 @@ class Server:
 
     def close(self) -> None:
         """Stop it and remove all that it held."""
-        if self.producer is not None:
-            self.producer.shutdown()
+        self.close_producer()
         if self.api is not None:
             self.api.close()
-        self.producer = self.api = None
+        self.api = None
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
