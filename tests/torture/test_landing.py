@@ -85,7 +85,7 @@ class LandingJob(Job):
         """Of each table, the tokens in its log, commit by commit."""
         for log in sorted(self.lake.glob("*/*/_delta_log")):
             commits = [
-                [json.loads(line) for line in file.read_text().splitlines()]
+                [json.loads(line) for line in file.read_bytes().split(b"\n") if line]
                 for file in sorted(log.glob("*.json"))
             ]
             yield (
