@@ -24,7 +24,7 @@ test: $(STAMP)  ## Run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=25 $(PYTEST_ARGS)
 
 test-fast: $(STAMP)  ## Run the tests that need neither Spark nor a broker, with fewer random examples
-	HEADGATE_EXAMPLES=0.2 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not slow" $(PYTEST_ARGS)
+	HEADGATE_EXAMPLES=0.1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not slow" $(PYTEST_ARGS)
 
 interop: $(STAMP)  ## Check with Flink, Kafka's JSON converter, Spark and polars what is written; jobs with RocketMQ, DataHub, S3, a Spark cluster
 	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)

@@ -78,6 +78,7 @@ def test_the_feed_is_made_without_headgate() -> None:
     assert ran.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_every_file() -> None:
     files = sorted(str(p) for p in FEED.iterdir() if p.suffix in (".jsonl", ".parquet"))
     command = "from headgate.cli.main import main; main()"

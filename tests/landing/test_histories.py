@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from disturbances import cut, delivered, disturbed
-from effort import examples
+from effort import examples, one_in
 from emission import events_of, schema_of, units_of
 from histories import History, histories, written
 from history_author import ROW_STEPS
@@ -25,7 +25,7 @@ from headgate.core.event import Event, Message, Record
 from headgate.core.limits import MAX_MESSAGE_BYTES
 
 DIALECTS = {dialect.name: dialect for dialect in written_dialects()}
-every_dialect = pytest.mark.parametrize("name", DIALECTS)
+every_dialect = pytest.mark.parametrize("name", one_in(3, DIALECTS))
 
 
 def read(messages: list[Message], dialect: Dialect, history: History) -> Iterator[Event]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from effort import one_in
 from lake_values import landed, landed_name
 from landing_runs import Landed, land
 from recorded import (
@@ -140,10 +141,7 @@ def same(type_: str, wanted: Any, found: Any) -> bool:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if n % 4 else [])
-        for n, name in enumerate(OPTIONS)
-    ],
+    one_in(5, OPTIONS),
 )
 def test_landed_tables_are_the_servers(name: str) -> None:
     losses = [*LOSSES, *OF_LANDING]

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 from disturbances import cut, delivered, disturbed
-from effort import examples
+from effort import examples, one_in
 from emission import schema_of, units_of
 from histories import History, histories
 from hypothesis import HealthCheck, given, settings
@@ -109,7 +109,7 @@ def job_for(root: Path, dialect: Dialect, history: History) -> Job:
     return replace(job, source=replace(job.source, options=options))
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", one_in(4, DIALECTS))
 def test_the_changes_of_a_history_folded_are_its_tables(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -63,6 +63,7 @@ def rewritten(root: Path, **changes: Any) -> None:
     (root / FILE).write_text(json.dumps({**told, **changes}))
 
 
+@pytest.mark.slow
 def test_a_second_instance_is_refused_and_told_of_the_first(
     holder: subprocess.Popen[str], tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_killed_instances_lease_is_free_at_once(
         mine.check()
 
 
+@pytest.mark.slow
 def test_a_stopped_instance_loses_its_lease_and_notices_when_it_wakes(
     holder: subprocess.Popen[str], tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ except ClientError:
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_used_the_client_ends_by_itself() -> None:
     pytest.importorskip("jpype")
     done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, timeout=60)

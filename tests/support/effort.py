@@ -1,12 +1,15 @@
-"""How many examples the randomised tests try: all of them, unless HEADGATE_EXAMPLES says less.
+"""How much the tests try: everything, or in `make test-fast` a part of it.
 
-`make test-fast` sets it to a share of one, such as 0.2.
+HEADGATE_EXAMPLES is the share of random examples, such as 0.1.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 SHARE = float(os.environ.get("HEADGATE_EXAMPLES", "1"))
@@ -19,6 +22,21 @@ def examples(count: int) -> int:
     True
     """
     return max(2, round(count * SHARE))
+
+
+def one_in(every: int, cases: Iterable[Any]) -> list[Any]:
+    """Parameters of a test; all but one in so many are `slow`, which `make test-fast` leaves out.
+
+    >>> [len(case.marks) for case in one_in(2, ["a", "b", "c"])]
+    [0, 1, 0]
+    """
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=[pytest.mark.slow] if number % every else [],
+        )
+        for number, case in enumerate(cases)
+    ]
 
 
 def use_share() -> None:

@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 from disturbances import cut, delivered, disturbed
-from effort import examples
+from effort import examples, one_in
 from emission import schema_of, units_of
 from histories import History, histories
 from hypothesis import HealthCheck, given, settings
@@ -120,7 +120,7 @@ def typed_rows(table: LogTable, rows: list[dict[str, Any]]) -> list[dict[str, An
     return [{name: values[name][n] for name in values} for n in range(len(rows))]
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", one_in(4, DIALECTS))
 def test_the_log_of_a_history_folded_is_its_tables(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

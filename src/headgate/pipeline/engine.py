@@ -265,6 +265,7 @@ class Engine:
 def check_order(reports: list[PartitionReport]) -> None:
     """Refuse events of which nobody knows which is the newer.
 
+    >>> from headgate.pipeline.plan import PartitionState
     >>> check_order([PartitionReport(PartitionState((None, n)), unplaced=True) for n in range(2)])
     Traceback (most recent call last):
     headgate.core.errors.UsageError: events in 2 partitions of the DataFrame have neither a ...
