@@ -335,13 +335,18 @@ class Server:
         """
         until = time.monotonic() + READ
         for address in self.client.cluster().values():
-            while int(str(self.broker_facts(address).get("dispatchBehindBytes"))) > 0:
+            while self.bytes_behind(address) != 0:
                 if time.monotonic() > until:
                     raise TimeoutError("the broker does not add messages to its queues")
                 time.sleep(0.05)
 
-    def broker_facts(self, address: str) -> Any:
-        return self.client.api.getBrokerRuntimeInfo(address, 5_000).getTable()
+    def bytes_behind(self, address: str) -> int | None:
+        """What the queues of a broker lack of its log; None just after a start, when it fails."""
+        try:
+            facts = self.client.api.getBrokerRuntimeInfo(address, 5_000).getTable()
+        except jvm.start().JException:
+            return None
+        return int(str(facts.get("dispatchBehindBytes")))
 
     def consume_once(self, topic: str) -> list[Received]:
         java = jvm.start().JClass
