@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cases import FOLDERS, content, settings_of
+from effort import one_in
 from hostile_messages import assert_sound
 from paths import DOCS
 
@@ -113,7 +114,7 @@ EVERY_BYTE = {
 CUT_CODES = {"malformed-json", "invalid-utf8", "empty-value"}
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", one_in(3, FORMATS))
 def test_a_message_cut_anywhere_is_one_invalid_event(name: str) -> None:
     every = EVERY_BYTE.get(name, set())
     chosen = [f for f in FOLDERS if f.parent.name == name and (f in GOLDEN or f.name in every)]
