@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 import uuid
 import warnings
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from confluent_kafka import (
@@ -24,6 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
+from server_process import SHORT_LIVED, ServerProcess, free_ports
 
 from headgate.core.errors import UsageError
 from headgate.spark import jars
@@ -37,7 +37,6 @@ Record = tuple[int, int, bytes | None, bytes | None, Headers]
 """Partition, offset, key, value, headers."""
 
 READY = 60
-WATCHDOG = 'cat >/dev/null; kill -9 "$1"; rm -rf "$2"'
 LOGGING = """rootLogger.level = info
 rootLogger.appenderRef.out.ref = out
 appender.out.type = Console
@@ -52,7 +51,7 @@ listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
 log.dirs={data}
-# Messages of tests are of any year, and none may go but those that are told to.
+# Messages of tests are of any year, and none may expire unless a test says so.
 log.retention.ms=-1
 log.retention.check.interval.ms=10000
 offsets.topic.num.partitions=1
@@ -70,43 +69,35 @@ group.initial.rebalance.delay.ms=0
 class Broker:
     """A broker on loopback. What it is asked for goes through librdkafka, not Java's client."""
 
-    def __init__(self, heap: str = "512m", properties: str = PROPERTIES) -> None:
+    def __init__(
+        self,
+        heap: str = "512m",
+        properties: str = PROPERTIES,
+        jvm_options: Sequence[str] = SHORT_LIVED,
+    ) -> None:
         self.classpath = ":".join(map(str, jars.resolve(SERVER)))
-        self.heap, self.properties = heap, properties
+        self.properties = properties
+        self.jvm_options = [f"-Xmx{heap}", "-XX:+UseSerialGC", *jvm_options]
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-kafka-"))
         self.log = self.folder / "broker.log"
         self.port, self.controller = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.client = {"bootstrap.servers": self.bootstrap, "log_level": 3}
-        self.process: subprocess.Popen[bytes] | None = None
-        self.watchdog: subprocess.Popen[bytes] | None = None
+        self.process: ServerProcess | None = None
 
     def start(self) -> Broker:
-        """Start it, again after `kill` too, with all that it held; returns when it answers."""
+        """Start it, again after `kill` too, with all of its data; returns when it answers."""
         properties = self.folder / "server.properties"
         if not properties.exists():
             self.format(properties)
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.java("kafka.Kafka", str(properties)),
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        # Its input ends when this process does, however it dies.
-        self.watchdog = subprocess.Popen(
-            ["sh", "-c", WATCHDOG, "watchdog", str(self.process.pid), str(self.folder)],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        command = self.java("kafka.Kafka", str(properties))
+        self.process = ServerProcess(command, self.folder, self.log)
         self.wait()
         return self
 
-    def java(self, *told: str) -> list[str]:
+    def java(self, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
-        memory = [f"-Xmx{self.heap}", "-XX:+UseSerialGC"]
-        return [str(jars.java()), *memory, logging, "-cp", self.classpath, *told]
+        return [str(jars.java()), *self.jvm_options, logging, "-cp", self.classpath, *arguments]
 
     def format(self, properties: Path) -> None:
         (self.folder / "log4j2.properties").write_text(LOGGING)
@@ -117,10 +108,10 @@ class Broker:
             )
         )
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        told = self.java(
+        command = self.java(
             "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(unfinished)
         )
-        done = subprocess.run(told, capture_output=True, text=True, timeout=READY)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=READY)
         if done.returncode:
             raise RuntimeError(f"Kafka's storage was not made: {done.stdout}{done.stderr}")
         unfinished.rename(properties)
@@ -129,7 +120,7 @@ class Broker:
         """Until it answers, or say with its log why it does not."""
         admin = AdminClient({**self.client, "log_level": 0})
         until = time.monotonic() + READY
-        while time.monotonic() < until and self.process and self.process.poll() is None:
+        while time.monotonic() < until and self.process and self.process.is_running():
             try:
                 if admin.list_topics(timeout=1).brokers:
                     return
@@ -142,7 +133,7 @@ class Broker:
         )
 
     def stop(self) -> None:
-        """Stop it cleanly; what it held stays until `close`."""
+        """Stop it cleanly; its data stays until `close`."""
         self.end(kill=False)
 
     def kill(self) -> None:
@@ -151,21 +142,11 @@ class Broker:
 
     def end(self, kill: bool) -> None:
         if self.process:
-            self.process.kill() if kill else self.process.terminate()
-            try:
-                self.process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        if self.watchdog:
-            # Before its input ends: it would kill whoever has the number by then.
-            self.watchdog.kill()
-            self.watchdog.wait()
-            self.watchdog.stdin.close()
-        self.process = self.watchdog = None
+            self.process.end(kill)
+        self.process = None
 
     def close(self) -> None:
-        """Stop it and remove all that it held."""
+        """Stop it and remove its data."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -177,8 +158,8 @@ class Broker:
 
     def create_topic(self, name: str, partitions: int = 1, **config: str) -> str:
         """Make a topic; settings with underscores for their points."""
-        told = {key.replace("_", "."): value for key, value in config.items()}
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=told)
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         admin = AdminClient(self.client)
         admin.create_topics([topic])[name].result(30)
         return name
@@ -259,18 +240,6 @@ class Broker:
             return sorted(records, key=lambda record: record[:2])
         finally:
             consumer.close()
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on; all are held until the last is found, so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def connector_settings() -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kafka_broker import WATCHDOG, free_ports
+from server_process import SHORT_LIVED, ServerProcess, free_ports
 
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import Client, Queue
@@ -103,17 +103,23 @@ class Server:
     """
 
     def __init__(
-        self, heap: str = "256m", acl: bool = False, tls: bool = False, broker: str = BROKER_CONF
+        self,
+        heap: str = "256m",
+        acl: bool = False,
+        tls: bool = False,
+        broker: str = BROKER_CONF,
+        jvm_options: Sequence[str] = SHORT_LIVED,
     ) -> None:
         self.classpath = ":".join(map(str, jars.resolve(SERVER)))
-        self.heap, self.acl, self.tls, self.broker_conf = heap, acl, tls, broker
+        self.acl, self.tls, self.broker_conf = acl, tls, broker
+        self.jvm_options = [f"-Xmx{heap}", *OPTIONS, *jvm_options]
         self.folder = Path(tempfile.mkdtemp(prefix="headgate-rocketmq-"))
         # A broker listens two ports below its own too.
         self.name_port, port, self.ha_port = free_ports(3)
         self.port = port if port > 2_000 else port + 2
         self.name_server = f"127.0.0.1:{self.name_port}"
         self.connection = Connection((self.name_server,), *(ADMIN if acl else ()))
-        self.processes: dict[str, tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]] = {}
+        self.processes: dict[str, ServerProcess] = {}
         self.api: Client | None = None
         self.producer: Any = None
 
@@ -150,32 +156,22 @@ class Server:
         return self.folder / "ca.pem"
 
     def spawn(self, main: str, config: str) -> None:
-        command = [str(jars.java()), f"-Xmx{self.heap}", *OPTIONS]
+        command = [str(jars.java()), *self.jvm_options]
         command += [f"-Duser.home={self.folder}", f"-Drocketmq.home.dir={self.folder}"]
         command += [f"-Dtls.config.file={self.folder / 'tls.conf'}"]
         command += ["-cp", self.classpath, main, "-c", str(self.folder / config)]
-        with (self.folder / f"{config}.log").open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env={**os.environ, "ROCKETMQ_HOME": str(self.folder)},
-            )
-        # Its input ends when this process does, however it dies.
-        watchdog = subprocess.Popen(
-            ["sh", "-c", WATCHDOG, "watchdog", str(process.pid), str(self.folder)],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+        self.processes[main] = ServerProcess(
+            command,
+            self.folder,
+            self.folder / f"{config}.log",
+            {**os.environ, "ROCKETMQ_HOME": str(self.folder)},
         )
-        self.processes[main] = process, watchdog
 
     def wait(self) -> None:
         """Until the broker is registered, or say with the logs why it is not."""
         until = time.monotonic() + READY
         while time.monotonic() < until:
-            if any(process.poll() is not None for process, _ in self.processes.values()):
+            if not all(process.is_running() for process in self.processes.values()):
                 break
             try:
                 if BROKER_NAME in self.client.cluster():
@@ -216,20 +212,8 @@ class Server:
             self.end(main, kill=True)
 
     def end(self, main: str, kill: bool) -> None:
-        if main not in self.processes:
-            return
-        process, watchdog = self.processes.pop(main)
-        process.kill() if kill else process.terminate()
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        # Before its input ends: it would kill whoever has the number by then.
-        watchdog.kill()
-        watchdog.wait()
-        if watchdog.stdin:
-            watchdog.stdin.close()
+        if main in self.processes:
+            self.processes.pop(main).end(kill)
 
     def close(self) -> None:
         """Stop it and remove all that it held."""
@@ -356,9 +340,10 @@ class Server:
             for queue in api.readable(topic)
         }
         open_ones = {n: end for n, (start, end) in queues.items() if end > start}
-        received: list[Received] = []
+        # By its place: a consumer can give a message that it had before `seek` a second time.
+        received: dict[tuple[int, int], Received] = {}
         if not open_ones:
-            return received
+            return []
         reserved = set(
             map(str, java("org.apache.rocketmq.common.message.MessageConst").STRING_HASH_SET)
         )
@@ -382,10 +367,10 @@ class Server:
                     raise TimeoutError(f"{topic}: queues {open_ones} not read to their end")
                 for message in consumer.poll(1_000):
                     found = as_received(message, reserved)
-                    received.append(found)
+                    received[found[:2]] = found
                     if found.offset + 1 >= open_ones.get(found.queue, 0):
                         open_ones.pop(found.queue, None)
-            return sorted(received, key=lambda each: each[:2])
+            return [received[place] for place in sorted(received)]
         finally:
             consumer.shutdown()
 

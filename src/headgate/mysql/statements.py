@@ -1,0 +1,52 @@
+"""Statements in the binlog as events: DDL, and DML where the binlog has statements for rows."""
+
+from __future__ import annotations
+
+from headgate.core.event import Event
+from headgate.mysql.events import Query
+from headgate.schema.ddl import read_statements
+from headgate.schema.statement import HEAD_WORDS, first_statement
+
+_DML = {"INSERT": "insert", "REPLACE": "insert", "UPDATE": "update", "DELETE": "delete"}
+
+
+def described(query: Query) -> Event:
+    """A statement as an event, with the database of its table.
+
+    >>> event = described(Query(1, "a", "CREATE TABLE b.t (i INT)"))
+    >>> event.kind, event.op, event.database, event.table
+    ('ddl', 'create', 'b', 't')
+    >>> described(Query(1, "a", "INSERT INTO t VALUES (1)")).kind
+    'statement'
+    """
+    head = first_statement(query.sql, HEAD_WORDS)
+    if not head.is_ddl:
+        op = _DML.get(head.verb)
+        return Event("statement", op, query.database, ddl=query.sql)
+    event = Event("ddl", head.op, query.database, ddl=query.sql)
+    tables = [table for reading in read_statements(query.sql, None) for table in reading.tables]
+    if head.object == "DATABASE":
+        event.database = _database(query)
+    elif tables:
+        event.table = tables[0].table
+        # Names without a database are of the session's: it must stay with the statement then.
+        if all(table.database is not None for table in tables):
+            event.database = tables[0].database
+    return event
+
+
+def _database(query: Query) -> str | None:
+    """The database that a statement is about."""
+    for reading in read_statements(query.sql, query.database):
+        for change in reading.changes:
+            return getattr(change, "database", query.database)
+    return query.database
+
+
+def xa_name(sql: str) -> str:
+    """The name of a distributed transaction.
+
+    >>> xa_name("XA COMMIT X'61',X'',1 ONE PHASE")
+    "X'61',X'',1"
+    """
+    return sql.split(maxsplit=2)[2].split(" ")[0]
