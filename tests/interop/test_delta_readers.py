@@ -63,9 +63,17 @@ HIGH = (
 EMPTY = ("3", *[None] * (len(TYPES) - 1))
 CREATE = f"CREATE TABLE kinds ({', '.join(f'`{n}` {t}' for n, t in TYPES.items())}, "
 CREATE += "PRIMARY KEY (id))"
-ALTER = "ALTER TABLE kinds ADD COLUMN added INT NOT NULL DEFAULT 7, MODIFY tiny INT"
+ALTER = "ALTER TABLE kinds ADD COLUMN added INT NOT NULL DEFAULT 7 AFTER id, MODIFY tiny INT"
+MOVE = "ALTER TABLE kinds MODIFY born YEAR FIRST, ADD later DATETIME AFTER tiny"
 ADDED = {"added": "int"}
 EVENTS = {"what": "varchar(9)", "n": "int"}
+LAKES: dict[str, dict[str, str]] = {
+    "now": {},
+    "log": {"mode": "log"},
+    "soft": {"deletes": "soft", "drop_table": "drop"},
+    "other": {"zero_dates": "string", "tinyint1": "boolean", "decimal_overflow": "decimal38",
+              "geometry": "string", "on_misfit": "null", "deletes": "ignore"},
+}  # fmt: skip
 IN_MESSAGES = {"mood": {"1": "good", "2": "bad"}, "raw": {"\u0000ÿ": "AP8="}}
 """Canonical texts of what TiCDC writes in its own way."""
 
@@ -98,16 +106,19 @@ def history() -> list[bytes]:
         change(15, "INSERT", {"what": "other", "n": "2"}, EVENTS, **events),
         change(16, "DELETE", twice, EVENTS, **events),
         ddl(20, ALTER, table="kinds"),
-        change(21, "INSERT", later, {**TYPES, **ADDED, "tiny": "int"}, **kinds),
+        ddl(21, MOVE, table="kinds"),
+        ddl(22, "RENAME TABLE events TO happened", "RENAME", table="events"),
+        change(23, "INSERT", later, {**TYPES, **ADDED, "tiny": "int"}, **kinds),
     ]
 
 
 def expected_kinds() -> Rows:
-    low = {**dict(zip(TYPES, LOW)), "name": "new", "added": "7"}
-    high = {**dict(zip(TYPES, HIGH)), "added": "7"}
-    empty = {**dict(zip(TYPES, EMPTY)), "added": "7"}
+    more = {"added": "7", "later": None}
+    low = {**dict(zip(TYPES, LOW)), "name": "new", **more}
+    high = {**dict(zip(TYPES, HIGH)), **more}
+    empty = {**dict(zip(TYPES, EMPTY)), **more}
     later = {**high, "id": "4", "tiny": "2147483647", "added": "8"}
-    types = {**TYPES, **ADDED}
+    types = {**TYPES, **ADDED, "later": "datetime"}
     return [
         {
             name.replace(" ", "_x0020_"): landed(types[name], canonical(name, text))
@@ -123,15 +134,12 @@ def canonical(name: str, text: str | None) -> str | None:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with tables as they are now and with logs of all changes, landed by two runs."""
+    """Lakes of all kinds, landed by two runs: tables as they are now, logs of all changes, …"""
     folder = tmp_path_factory.mktemp("readers")
     (folder / "in").mkdir()
     job = {
         "source": {"uri": f"file://{folder}/in", "format": "canal-json:ticdc"},
-        "sink": [
-            {"uri": f"delta://{folder}/now"},
-            {"uri": f"delta://{folder}/log?mode=log"},
-        ],
+        "sink": [{"uri": f"delta://{folder}/{name}", **sink} for name, sink in LAKES.items()],
         "pipeline": {"name": "t", "checkpoint": f"{folder}/state"},
     }
     (folder / "job.yaml").write_text(json.dumps(job))
@@ -175,18 +183,25 @@ READERS: dict[str, Reader] = {"spark": read_by_spark, "polars": read_by_polars}
 
 @pytest.mark.parametrize("reader", READERS)
 def test_other_readers_see_the_rows_of_the_source(reader: str, lake: Path) -> None:
-    now, log = lake / "now" / "shop", lake / "log" / "shop"
-    kinds, events, log_of_kinds = READERS[reader]([now / "kinds", now / "events", log / "kinds"])
+    paths = [log.parent for name in LAKES for log in sorted(lake.glob(f"{name}/shop/*/_delta_log"))]
+    tables = dict(zip((f"{p.parts[-3]}/{p.name}" for p in paths), READERS[reader](paths)))
 
-    found = [without_own(row) for row in kinds.sort_by("id").to_pylist()]
-    assert expected_kinds() == found
+    kinds = tables["now/kinds"].sort_by("id")
+    assert expected_kinds() == [without_own(row) for row in kinds.to_pylist()]
+    names = [name for name in kinds.column_names if not name.startswith("_")]
+    assert ["born", "id", "added", "tiny", "later", "small"] == names[:6]
     assert [
         {"what": "other", "n": 2},
         {"what": "same", "n": 1},
         {"what": "same", "n": 1},
-    ] == [without_own(row) for row in events.sort_by("what").to_pylist()]
-    operations = [row["_op"] for row in log_of_kinds.sort_by("_commit_ts").to_pylist()]
+    ] == [without_own(row) for row in tables["now/happened"].sort_by("what").to_pylist()]
+    operations = [row["_op"] for row in tables["log/kinds"].sort_by("_commit_ts").to_pylist()]
     assert ["upsert"] * 4 + ["delete"] + ["upsert"] * 2 == operations
+    marked = [(row["id"], row["_deleted"]) for row in tables["soft/kinds"].to_pylist()]
+    assert [(1, False), (2, False), (3, False), (4, False), (9, True)] == sorted(marked)
+    assert [1, 2, 3, 4, 9] == sorted(tables["other/kinds"]["id"].to_pylist())
+    rows = {name: table.num_rows for name, table in tables.items() if "happened" in name}
+    assert {"now/happened": 3, "log/happened": 0, "soft/happened": 4, "other/happened": 4} == rows
 
 
 def without_own(row: dict[str, Any]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def check(dialect: Dialect, history: History, delivery: Delivery) -> None:
     units = units_of(history, dialect, delivery.partitions, delivery.rule)
     if delivery.disturbance is not None:
         units = disturbed(units, dialect, delivery.disturbance)
-    units = with_watermarks(units, commits, dialect, delivery.partitions, delivery.cuts)
+    units = with_watermarks(units, list(commits), dialect, delivery.partitions, delivery.cuts)
     root = Path(tempfile.mkdtemp(prefix="consistent-"))
     watermarks: list[int] = []
 
@@ -72,7 +72,7 @@ def check(dialect: Dialect, history: History, delivery: Delivery) -> None:
         watermark = published(root)
         watermarks.append(watermark)
         if watermark:
-            at = history.server.after(commits.index(watermark))
+            at = history.server.after(commits[watermark])
             assert not wrong_tables(History(at, ""), found), watermark
         else:
             assert not found.tables
@@ -92,7 +92,7 @@ def check(dialect: Dialect, history: History, delivery: Delivery) -> None:
         assert not found.dead_letters
         assert not found.parked
         assert sorted(watermarks) == watermarks
-        assert commits[-1] == watermarks[-1]
+        assert max(commits) == watermarks[-1]
         assert not left(root)
     finally:
         shutil.rmtree(root)

@@ -68,6 +68,26 @@ def test_a_datetime_needs_a_reader_that_knows_timestamp_ntz(
         assert needed == deltalake.DeltaTable(path).protocol().reader_features
 
 
+def test_why_json_is_not_landed_as_a_variant(tmp_path: Path, deltalake: ModuleType) -> None:
+    """A table that is written anew has a STRUCT instead; without that, `json: variant` could be."""
+    from deltalake.schema import Field, PrimitiveType, VariantType
+
+    parts = [pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")]
+    five = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x05"}
+    columns = {"id": pa.array([1]), "doc": pa.array([five], pa.struct(parts))}
+    fields = [Field("id", PrimitiveType("long")), Field("doc", VariantType())]
+    deltalake.DeltaTable.create(tmp_path, deltalake.Schema(fields))
+    deltalake.write_deltalake(tmp_path, pa.table(columns), mode="append")
+
+    def type_of_doc() -> str:
+        return type(deltalake.DeltaTable(tmp_path).schema().fields[1].type).__name__
+
+    assert "VariantType" == type_of_doc()
+    wider = pa.table({**columns, "n": pa.array([7])})
+    deltalake.write_deltalake(tmp_path, wider, mode="overwrite", schema_mode="overwrite")
+    assert "StructType" == type_of_doc()
+
+
 def test_delta_takes_the_landed_name_of_every_column(tmp_path: Path, deltalake: ModuleType) -> None:
     names = ["id", "", "_position", "a b", "a.b", "`", "a,;{}()\n\t=", "价格(元)", '"']
     table = pa.table({name: [1] for name in landed_names(names).values()})

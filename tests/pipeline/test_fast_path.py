@@ -15,6 +15,7 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import canal, maxwell
+from splicing import splice_at_once
 
 from headgate.arrow.messages import MESSAGE_SCHEMA
 from headgate.config.job import Job
@@ -35,10 +36,7 @@ TIME = 1_700_000_000_000
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splice from the first message on, anew in each test."""
-    convert.compiling().join()
-    monkeypatch.setattr(convert, "WARM", 0)
-    monkeypatch.setattr(splicer, "ENOUGH", 2)
-    monkeypatch.setattr(convert, "_splicers", {})
+    splice_at_once(monkeypatch)
 
 
 def change(n: int, **more: Any) -> bytes:

@@ -152,6 +152,10 @@ def test_a_value_that_does_not_fit_is_a_dead_letter_with_its_event(
     assert {"id": "1", "n": "many"} == json.loads(letter.value)["after"]
     assert ROWS == landed(tmp_path / "lake")
 
+    fixed = batch(events(spark, [*CHANGES, wrong]), f"delta://{tmp_path}/lake", on_misfit="null")
+    assert not fixed.rejected, "the same events again, after a fix"
+    assert [{"id": 1, "name": None, "n": None}, ROWS[1]] == landed(tmp_path / "lake")
+
 
 @pytest.mark.parametrize("at", ["before", "after"])
 def test_a_call_that_was_cut_off_is_finished_by_the_next(

@@ -25,11 +25,13 @@ from in_process import job_of
 from lake_values import differences, expected_tables
 from memory_tables import fold, registered_store
 from mysql_model import DATABASE
+from splicing import splice_at_once
 from written_dialects import Dialect, limits_of, written_dialects
 
 from headgate.arrow.messages import MESSAGE_SCHEMA
 from headgate.config.job import Job
 from headgate.core.event import Message
+from headgate.fastpath.convert import has_templates
 from headgate.landing.changes import unpack
 from headgate.landing.shape import TableShape
 from headgate.landing.table_rows import DELETE, TRUNCATE
@@ -103,6 +105,11 @@ def run(job: Job, root: Path, batches: Sequence[Sequence[Message]]) -> Lake:
     return lake
 
 
+def spliced_dialects() -> list[str]:
+    """Those whose messages can be spliced."""
+    return [name for name in DIALECTS if has_templates(DIALECTS[name].spec, {})]
+
+
 def job_for(root: Path, dialect: Dialect, history: History) -> Job:
     job = job_of(root, dialect.spec, "memory:")
     options = {**job.source.options, **dialect.source, "schema": schema_of(history)}
@@ -113,10 +120,23 @@ def job_for(root: Path, dialect: Dialect, history: History) -> Job:
 def test_the_changes_of_a_history_folded_are_its_tables(
     name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    dialect = DIALECTS[name]
-    limits = replace(limits_of(name), ddl=False)
+    check_histories(DIALECTS[name], tmp_path_factory, examples(20))
 
-    @settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
+
+@pytest.mark.parametrize("name", one_in(4, spliced_dialects()))
+def test_spliced_changes_of_a_history_are_its_tables(
+    name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splice_at_once(monkeypatch)
+
+    check_histories(DIALECTS[name], tmp_path_factory, examples(10))
+
+
+def check_histories(dialect: Dialect, tmp_path_factory: pytest.TempPathFactory, count: int) -> None:
+    """Histories in a dialect, disturbed and cut into batches, land as the server's tables."""
+    limits = replace(limits_of(dialect.name), ddl=False)
+
+    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(limits), st.integers(0, 2**32 - 1), st.sampled_from((1, 3)))
     def check(history: History, seed: int, partitions: int) -> None:
         root = tmp_path_factory.mktemp("job")

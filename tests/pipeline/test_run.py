@@ -145,7 +145,7 @@ def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
     first = bench.run("maxwell")
     store = Store(str(bench.root / "state" / "dead-letters"))
 
-    (letter,) = store.letters()
+    (letter,) = store.dead_letters()
     assert (b"{", "malformed-json", "a.jsonl:1") == (
         letter["value"],
         letter["code"],
@@ -161,7 +161,7 @@ def test_a_bad_message_is_parked_and_comes_back(bench: Bench) -> None:
     assert 1 == store.replay()
     second = bench.run("maxwell")
     assert {"": {"malformed-json": 2}} == second.totals.rejected
-    assert 1 == len(list(store.letters()))
+    assert 1 == len(list(store.dead_letters()))
 
 
 def test_a_line_that_was_too_long_to_be_held_stays_a_letter(bench: Bench) -> None:
@@ -171,13 +171,13 @@ def test_a_line_that_was_too_long_to_be_held_stays_a_letter(bench: Bench) -> Non
 
     assert 1 == bench.run(source=limit).totals.dead_letters
     store = Store(str(bench.root / "state" / "dead-letters"))
-    (letter,) = store.letters()
+    (letter,) = store.dead_letters()
     assert ("too-large", long[: 64 * 1024]) == (letter["code"], letter["value"])
     assert f"{len(long)} bytes" in letter["message"]
 
     store.replay()
     assert 2 == bench.run(source=limit).totals.dead_letters
-    (again,) = Store(str(bench.root / "state" / "dead-letters")).letters()
+    (again,) = Store(str(bench.root / "state" / "dead-letters")).dead_letters()
     assert letter["message"] == again["message"]
     assert ["1", "2"] == bench.ids()
 
@@ -192,14 +192,14 @@ def test_what_was_fixed_is_processed_when_it_is_replayed(bench: Bench) -> None:
     bench.run("maxwell", route=[{"table": "shop.(.*)", "topic": "cdc.{table}"}])
 
     assert ["a.b", "orders"] == sorted(e.table for e in bench.events())
-    assert [] == list(Store(str(bench.root / "state" / "dead-letters")).letters())
+    assert [] == list(Store(str(bench.root / "state" / "dead-letters")).dead_letters())
 
 
 def test_redacted_letters_keep_coordinates_only(bench: Bench) -> None:
     bench.put("a.jsonl", b'{"secret":"canary"')
     bench.run("maxwell", pipeline={"redact": True})
 
-    (letter,) = Store(str(bench.root / "state" / "dead-letters")).letters()
+    (letter,) = Store(str(bench.root / "state" / "dead-letters")).dead_letters()
 
     assert (None, None, "a.jsonl:0") == (letter["key"], letter["value"], letter["place"])
     with pytest.raises(UsageError, match="holds no messages"):
@@ -277,7 +277,7 @@ def test_a_message_that_one_sink_refuses_goes_to_none(bench: Bench) -> None:
 
     assert {"shop.orders": {"lossy": 1}} == status.totals.rejected
     assert [1, 1] == [len(bench.messages(folder)) for folder in ("out", "2")]
-    (letter,) = Store(str(bench.root / "state" / "dead-letters")).letters()
+    (letter,) = Store(str(bench.root / "state" / "dead-letters")).dead_letters()
     assert maxwell() == letter["value"]
     assert letter["message"].startswith(strict)
 

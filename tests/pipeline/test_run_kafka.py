@@ -207,7 +207,7 @@ def test_lag_is_asked_of_one_client_until_it_fails(
 def test_a_running_job_serves_metrics_takes_replays_and_stops_cleanly(
     broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:
-    from kafka_broker import free_ports
+    from server_process import free_ports
 
     (port,) = free_ports(1)
     topic = broker.create_topic("live", 1)
@@ -336,13 +336,15 @@ def test_poison_of_every_format_is_parked_as_it_was_and_replayed(
 
     store = Store(str(tmp_path / "state" / "dead-letters"))
     assert len(whole) + len(broken) == first.totals.dead_letters
-    letters = {(letter["offset"], letter["key"], letter["value"]) for letter in store.letters()}
+    letters = {
+        (letter["offset"], letter["key"], letter["value"]) for letter in store.dead_letters()
+    }
     assert {(n, *message) for n, message in enumerate([*whole, *broken])} == letters
 
     assert first.totals.dead_letters == store.replay()
     second = once(spark, tmp_path, uri(broker, topic), sink)
 
-    parked = {letter["offset"] for letter in store.letters()}
+    parked = {letter["offset"] for letter in store.dead_letters()}
     assert set(range(len(whole), len(whole) + len(broken))) == parked
     assert sum(n for ops in second.totals.rows.values() for n in ops.values()) >= len(whole)
 
@@ -474,7 +476,7 @@ def test_topics_that_messages_name_have_partitions_of_their_own_or_make_dead_let
     assert {"one": {0}, "five": {*range(5)}, "new": {*range(3)}} == spread
     dead = {f"shop.{name}": {"refused-topic": 30} for name in refused}
     assert {**dead, "shop.transaction_state": {"refused-topic": 1}} == status.totals.rejected
-    letters = Store(str(tmp_path / "state" / "dead-letters")).letters()
+    letters = Store(str(tmp_path / "state" / "dead-letters")).dead_letters()
     (said,) = {x["message"] for x in letters if x["table"] == "shop.a.b"}
     assert "collides with existing topic: __a_b; send the table to another" in said
 

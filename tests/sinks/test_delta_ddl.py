@@ -27,6 +27,7 @@ from headgate.sinks.base import Batch, Target
 from headgate.sinks.delta import DeltaSink
 from headgate.sinks.delta.ddl import carry_out, change
 from headgate.sinks.delta.lake import Lake
+from headgate.sinks.delta.merge import merge_table
 from headgate.sinks.delta.options import DeltaOptions
 from headgate.sinks.delta.state import read_tables
 from headgate.sinks.delta.table import TableError
@@ -178,6 +179,55 @@ def test_a_conversion_that_changes_no_value_writes_no_file(house: House) -> None
 
     assert before == house.files(T)
     assert "varchar(5)" == house.shapes()[T].columns[2].mysql
+
+
+@pytest.mark.parametrize(
+    ("action", "names"),
+    [
+        ("MODIFY s VARCHAR(9) FIRST", ["s", "id", "a"]),
+        ("MODIFY id INT AFTER a, MODIFY s VARCHAR(9) FIRST", ["s", "a", "id"]),
+        ("ADD n DATETIME AFTER id", ["id", "n", "a", "s"]),
+        ("ADD n INT FIRST, ADD m INT AFTER n", ["n", "m", "id", "a", "s"]),
+    ],
+)
+def test_columns_are_put_in_their_place_and_files_stay(
+    house: House, action: str, names: list[str]
+) -> None:
+    files = house.files(T)
+    house.run(f"ALTER TABLE t {action}")
+
+    assert names == columns_of(house)
+    assert files == house.files(T)
+    assert [(1, "one"), (2, None), (3, "3.7")] == house.rows(T, "id", "s")
+    house.run("ALTER TABLE t MODIFY s VARCHAR(9) AFTER id, MODIFY a BIGINT FIRST")
+    assert "a" == columns_of(house)[0]
+    assert [(1, "one", 1), (2, None, -3), (3, "3.7", None)] == house.rows(T, "id", "s", "a")
+
+
+def columns_of(house: House) -> list[str]:
+    landed = house.lake.opened(T)
+    assert landed is not None
+    assert landed.properties["headgate.job"] == "job"
+    return [name for name in landed.schema.names if not name.startswith("_")]
+
+
+def test_rows_are_merged_after_columns_have_moved(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path), "job", DeltaOptions())
+    merge_table(lake, lake.merge_token(0, 0), [packed([upsert(1, 1, "a")])])
+    landed = lake.opened(orders().table)
+    assert landed is not None
+    names = landed.shape.names
+    landed.reordered(names[::-1])
+    merge_table(lake, lake.merge_token(1, 0), [packed([upsert(2, 1, "b"), upsert(3, 2, "c")])])
+    landed = lake.opened(orders().table)
+
+    assert landed is not None
+    assert names[::-1] == landed.shape.names
+    assert [(1, "b"), (2, "c")] == sorted(
+        zip(landed.rows().column("id").to_pylist(), landed.rows().column("name").to_pylist())
+    )
+    landed.delta.optimize.compact()
+    assert 2 == landed.again().rows().num_rows
 
 
 def test_truncate_leaves_rows_that_came_after_it(house: House) -> None:

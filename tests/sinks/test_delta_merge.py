@@ -552,6 +552,61 @@ def test_small_files_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert list(range(12)) == [each["id"] for each in lake.values(ORDERS)]
 
 
+def test_files_that_nobody_needs_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "VACUUM_EVERY", 1)
+    lake = LandedLake(tmp_path)
+    files = tmp_path / "shop/orders"
+    for number in range(3):
+        lake.land([upsert(number, 1, "a")])
+    assert 3 == len(list(files.glob("*.parquet"))), "readers of the last week may need them"
+
+    kept = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
+    lake.delta(ORDERS).alter.set_table_properties(kept)
+    lake.land([upsert(5, 1, "b")])
+    assert len(list(files.glob("*.parquet"))) <= 2, "its own, and the one that it replaced just now"
+    assert [row(1, "b")] == lake.values(ORDERS)
+
+
+def test_rows_are_clustered_by_key_when_files_overlap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "TARGET_BYTES", 6000)
+    lake = LandedLake(tmp_path)
+    for number in range(6):
+        lake.land([upsert(number, n * 6 + number, str(n)) for n in range(500)])
+    table = lake.lake.opened(ORDERS)
+    assert table is not None
+    assert maintenance.is_scattered(table)
+
+    monkeypatch.setattr(maintenance, "VACUUM_EVERY", 1)
+    lake.land([upsert(10, 3, "new")])
+    table = lake.lake.opened(ORDERS)
+    assert table is not None
+    assert len(table.delta.file_uris()) > 2
+    assert not maintenance.is_scattered(table)
+    assert list(range(3000)) == [each["id"] for each in lake.values(ORDERS)]
+
+    before = set(table.delta.file_uris())
+    lake.land([upsert(11, 5, "newer")])
+    assert 1 == len(before - set(lake.delta(ORDERS).file_uris()))
+
+
+@pytest.mark.parametrize("key", [["id"], ["name"], ["id", "name"], []])
+def test_files_with_ranges_of_their_own_are_left_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: list[str]
+) -> None:
+    monkeypatch.setattr(maintenance, "TARGET_BYTES", 1)
+    lake = LandedLake(tmp_path, optimize="off")
+    for number in range(4):
+        changes = [upsert(number, number * 10 + n, f"{number}{n}") for n in range(9)]
+        lake.land(changes, shape=orders(key=key))
+    table = lake.lake.opened(ORDERS)
+    assert table is not None
+    assert not maintenance.is_scattered(table)
+
+
 def test_changes_newer_than_all_deletes_of_their_kind_do_not_read_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

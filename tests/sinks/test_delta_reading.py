@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -132,12 +134,39 @@ def test_a_column_that_the_merge_will_add_is_there(spark: SparkSession, tmp_path
     assert {"new", None} == {row["note"] for row in found}
 
 
+@pytest.mark.parametrize("options", [{}, {"deletes": "soft"}, {"mode": "log"}])
+def test_columns_that_the_merge_will_widen_are_wider(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    columns = {**COLUMNS, "id": "int", "flag": "bit(1)", "day": "date", "at": "datetime"}
+    old = {"day": date(2024, 5, 1), "at": datetime(2024, 5, 1, 12), "flag": True}
+    rows = [Change(0, n, {"id": n, "name": "a", "n": n, **old}) for n in (1, 2, 3)]
+    land(spark, tmp_path, 0, {orders(columns): rows}, merge_every="1h", **options)
+    wider = {
+        **columns, "id": "bigint", "n": "decimal(12,2)", "flag": "varchar(9)", "day": "datetime",
+        "seen": "datetime",
+    }  # fmt: skip
+    when = datetime(2024, 5, 2, 3, 4, 5)
+    change = {"id": 2, "name": "b", "n": Decimal("2.50"), "flag": "x", "day": when, "at": when}
+    far = {**change, "id": 2**40, "seen": when}
+    kept = Change(0, 6, {"id": 3, "name": "c"}, tuple(n for n in wider if n not in ("id", "name")))
+    changes = [Change(0, 4, change), Change(0, 5, far), *([] if "mode" in options else [kept])]
+    land(spark, tmp_path, 1, {orders(wider): changes}, merge_every="1h", **options)
+
+    found = read(spark, tmp_path, "orders")
+
+    land(spark, tmp_path, 2, {}, **options)
+    assert rows_of(tmp_path, "orders") == found
+    assert {"1", "x"} == {row["flag"] for row in found}
+    assert {when, None} == {row["seen"] for row in found}
+
+
 def test_what_cannot_be_told_before_the_merge_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     land(spark, tmp_path, 0, {orders(): [upsert(1, 1, "a", 1)]}, merge_every="1h")
-    wider = orders({**COLUMNS, "n": "bigint"})
-    land(spark, tmp_path, 1, {wider: [upsert(2, 1, "a", 2**40)]}, merge_every="1h")
+    wider = orders({**COLUMNS, "id": "varchar(9)"})
+    land(spark, tmp_path, 1, {wider: [upsert(2, "x", "a", 2)]}, merge_every="1h")
 
     with pytest.raises(UsageError, match="read it after that"):
         headgate.table(spark, f"delta://{tmp_path}/shop/orders")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from headgate.config.uris import parse_sink
 from headgate.rocketmq.client import Queue
 from headgate.sinks.rocketmq import RocketMQSink
 from headgate.sinks.rocketmq.frames import frames, one_by_one, pieces
-from headgate.sinks.rocketmq.sender import Sender, place_of
+from headgate.sinks.rocketmq.sender import Sender
 from headgate.spark.row_packing import FLAT_SCHEMA
 
 KEYS: list[list[bytes | None]] = [
@@ -71,7 +72,7 @@ def test_every_message_goes_to_its_queue_in_order() -> None:
 
     expected: dict[tuple[str, int], list[Any]] = {}
     for row, made in zip(rows, one_by_one(flat).to_pylist()):
-        number = place_of(row["key"], None) if row["partition"] is None else row["partition"]
+        number = crc32(row["key"]) if row["partition"] is None else row["partition"]
         place = row["topic"], number % len(queues[row["topic"]])
         expected.setdefault(place, []).append(made)
     assert 5 == len(expected)

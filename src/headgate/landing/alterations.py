@@ -40,7 +40,7 @@ from headgate.schema.columns import ColumnDefinition, as_binary
 def alter(contents: Contents, change: AlterTable | ReplaceRows, context: Context) -> None:
     """Apply a change to a table.
 
-    A column that is not there is none of the job's, or was changed before.
+    A column that is not there is not the job's, or was changed before.
     """
     try:
         _APPLY[type(change)](contents, change, context)
@@ -91,12 +91,12 @@ def _add_column(contents: Contents, change: AddColumn, context: Context) -> None
 def _warnings_of_time(name: str, mysql: str, context: Context) -> list[str]:
     """How the time of a statement may differ from what the server gave to its rows."""
     type_, start = parse_type(mysql), f"column {shown(name)}: rows that are there have the time of"
-    found = []
+    warnings = []
     if type_.length:
-        found.append(f"{start} the statement's event, perhaps without a fraction of the second")
+        warnings.append(f"{start} the statement's event, perhaps without a fraction of the second")
     if type_.family != "timestamp":
-        found.append(f"{start} the statement in the time zone {context.rules.timezone}")
-    return found
+        warnings.append(f"{start} the statement in the time zone {context.rules.timezone}")
+    return warnings
 
 
 def _landed_column(table: TableId, column: ColumnDefinition, context: Context) -> LandedColumn:

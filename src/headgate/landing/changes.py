@@ -5,18 +5,26 @@ Python goes over each change once; values are typed column by column, for all ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.events import TIME
 from headgate.core.errors import shown
 from headgate.core.event import Event, qualified
 from headgate.landing.shape import LandedColumn, TableShape, table_shape
-from headgate.landing.table_rows import MISFIT, Rejected, TableRows, without_key
+from headgate.landing.table_rows import (
+    MISFIT,
+    Rejected,
+    RowGroup,
+    TableRows,
+    is_partial,
+    without_key,
+)
 from headgate.landing.types import TypePreferences, is_zero_date, typed
 from headgate.schema.changes import TableId
 
@@ -26,7 +34,6 @@ _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 """Positions are long texts that differ little: packed changes take less than half the room."""
 Reason = tuple[str, str]
 """The code of an error and its sentence."""
-_Names = tuple[str | None, str | None, str | None]
 Key = tuple[str, ...]
 _Table = tuple[TableId, Key]
 """A table and its key."""
@@ -53,6 +60,27 @@ class PlacedEvents(NamedTuple):
     """Of each event, its place in the partition it came in."""
     untyped: Sequence[Sequence[str] | None]
     """Of each event, columns whose values are none of their type."""
+
+
+@dataclass
+class RowColumns:
+    """Rows that are columns already, and where each of them belongs."""
+
+    groups: Sequence[RowGroup]
+    """Rows of one operation with the same columns; each has the numbers of its rows."""
+    positions: pa.Array
+    arrivals: pa.Array
+
+
+class Placed(NamedTuple):
+    """Where changes belong, by the number of the change."""
+
+    positions: pa.Array
+    arrivals: pa.Array
+    is_partial: Callable[[int], bool]
+    """Whether the row of a change may lack columns that the table has."""
+    events: Sequence[Event] = ()
+    """For their times, where a sink takes them."""
 
 
 @dataclass
@@ -92,8 +120,11 @@ class Changes:
     """The numbers of events of which a value became NULL because it does not fit its column."""
 
 
-def changes_of(given: PlacedEvents, typing: Typing) -> Changes:
+def changes_of(given: PlacedEvents, typing: Typing, columns: RowColumns | None = None) -> Changes:
     """The changes of row events, typed, table by table; other events give nothing.
+
+    `columns` are further rows of the same batch. What is told of them has their numbers behind
+    those of the events.
 
     >>> event = Event("row", "insert", "shop", "orders", ("id",), after={"id": "1"})
     >>> found = changes_of(PlacedEvents([event], ["p"], ["a"], [None]), Typing(TypePreferences()))
@@ -102,31 +133,35 @@ def changes_of(given: PlacedEvents, typing: Typing) -> Changes:
     """
     result = Changes()
     tables: dict[_Table, TableRows] = {}
-    by_names: dict[tuple[_Names, Key | None], tuple[TableId, TableRows] | None] = {}
+    by_names: dict[tuple[object, ...], tuple[TableId, TableRows] | None] = {}
     """By the names and the key that an event has; None where these name no table."""
-    keys = _known_keys(given.events)
-    for number, event in enumerate(given.events):
+    groups = () if columns is None else columns.groups
+    keys = _known_keys(given.events, groups)
+    for number, (event, untyped) in enumerate(zip(given.events, given.untyped)):
         if event.kind != "row":
             continue
-        names = (event.database, event.schema, event.table), event.key
-        if names not in by_names:
-            table = _table(event, keys)
+        names = event.database, event.schema, event.table, event.key
+        found = by_names.get(names)
+        if found is None:
+            table = None if names in by_names else _table(event, keys)
             if table is None:
                 by_names[names] = None
-            else:
-                rows = tables.setdefault(table, TableRows(table[1], typing.null_misfits))
-                by_names[names] = table[0], rows
-        found = by_names[names]
-        if found is None:
-            result.rejected[number] = _NO_TABLE
-            continue
+                result.rejected[number] = _NO_TABLE
+                continue
+            rows = tables.setdefault(table, TableRows(table[1], typing.null_misfits))
+            found = by_names[names] = table[0], rows
         try:
-            found[1].add(number, event, given.untyped[number])
+            found[1].add(number, event, untyped)
         except Rejected as error:
             result.rejected[number] = error.code, _of_table(found[0], str(error))
+    for group in groups:
+        key = group.layout.key
+        rows = tables.setdefault((group.layout.table, key), TableRows(key, False))
+        rows.add_columns(group, len(given.events))
+    placed = _placed(given, columns)
     for (table_id, _), rows in tables.items():
         if rows.ops:
-            result.tables.append(_typed(table_id, rows, given, typing, result))
+            result.tables.append(_typed_table(table_id, rows, placed, typing, result))
             result.nulled |= rows.nulled
     return result
 
@@ -156,45 +191,63 @@ def event_shape(row: Event, prefer: TypePreferences) -> TableShape | None:
     return table_shape(table, mysql, row.key or (), prefer)
 
 
-def _table(event: Event, keys: Mapping[_Names, Key]) -> _Table | None:
+def _table(event: Event, keys: Mapping[TableId, Key]) -> _Table | None:
     """The table of a row event and its key; None where the event does not tell its table."""
     table, key = table_of(event), event.key
     if table is None:
         return None
-    return table, keys.get(_names(event), ()) if key is None else key
+    return table, keys.get(table, ()) if key is None else key
 
 
-def _known_keys(events: Sequence[Event]) -> dict[_Names, Key]:
-    """The keys of tables, for events that do not tell them: those of the table's other events."""
+def _known_keys(events: Sequence[Event], groups: Sequence[RowGroup]) -> dict[TableId, Key]:
+    """The keys of tables, for events that do not tell them: those of the table's other rows."""
     if all(event.key is not None for event in events):
         return {}
-    keys: dict[_Names, Key] = {}
+    keys: dict[TableId, Key] = {}
     for event in events:
-        if event.key:
-            keys.setdefault(_names(event), event.key)
+        if event.key and (table := table_of(event)) is not None:
+            keys.setdefault(table, event.key)
+    for group in groups:
+        keys.setdefault(group.layout.table, group.layout.key)
     return keys
 
 
-def _names(event: Event) -> _Names:
-    return event.database, event.schema, event.table
+def _placed(given: PlacedEvents, columns: RowColumns | None) -> Placed:
+    """Where the changes of events belong, and behind them those of columns."""
+    positions = pa.array(given.positions, pa.string())
+    arrivals = pa.array(given.arrivals, pa.string())
+    by_row: list[bool] = []
+    if columns is not None:
+        positions = pa.concat_arrays([positions, columns.positions])
+        arrivals = pa.concat_arrays([arrivals, columns.arrivals])
+        marks = np.zeros(len(columns.positions), bool)
+        for group in columns.groups:
+            marks[group.numbers] = group.layout.partial
+        by_row = marks.tolist()
+    events, count = given.events, len(given.events)
+
+    def partial(number: int) -> bool:
+        return is_partial(events[number]) if number < count else by_row[number - count]
+
+    return Placed(positions, arrivals, partial, events)
 
 
-def _typed(
-    table: TableId, rows: TableRows, given: PlacedEvents, typing: Typing, result: Changes
+def _typed_table(
+    table: TableId, rows: TableRows, placed: Placed, typing: Typing, result: Changes
 ) -> TableChanges:
     """The rows of a table as typed columns; what does not fit is added to the result."""
     shape, texts = rows.columns(table, typing.prefer)
-    owners = rows.owners
+    owners, numbers = rows.owners, pa.array(rows.owners, pa.int32())
     arrays: dict[str, pa.Array] = {
         "_op": pa.array(rows.ops, pa.int8()),
-        "_position": pa.array([given.positions[n] for n in owners], pa.string()),
-        "_arrival": pa.array([given.arrivals[n] for n in owners], pa.string()),
+        "_position": placed.positions.take(numbers),
+        "_arrival": placed.arrivals.take(numbers),
     }
     if typing.with_times:
-        events = [given.events[n] for n in owners]
+        events = [placed.events[n] for n in owners]
         arrays["_event_time"] = pa.array([e.event_time for e in events], TIME)
         arrays["_commit_ts"] = pa.array([e.commit_ts for e in events], pa.int64())
-    absent = rows.absent(shape, given.events)
+    absent = rows.absent(shape, placed.is_partial)
     if absent is not None:
         arrays["_absent"] = absent
     for column, text in zip(shape.columns, texts):

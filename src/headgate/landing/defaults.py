@@ -1,4 +1,4 @@
-"""The value that ADD COLUMN gives to rows that are there already, which no row event tells."""
+"""The value that ADD COLUMN gives to rows that are there already, which no row event has."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ def _expression(sql: str, type_: MySqlType, time: datetime | None, zone: str) ->
 
 
 def _now(type_: MySqlType, time: datetime | None, zone: str) -> str:
-    """The time of the statement, as precisely as its event tells it."""
+    """The time of the statement, as precisely as its event has it."""
     if time is None:
-        raise NotComputable("its default is the time of the statement, which nobody tells")
+        raise NotComputable("its default is the time of the statement, which is not known")
     here = UTC if type_.family == "timestamp" else ZoneInfo(zone)
     moment = time.astimezone(here).replace(tzinfo=None).isoformat(" ", "microseconds")
     digits = type_.length or 0

@@ -95,20 +95,21 @@ def follow(landed: TableShape, wanted: TableShape, rules: Rules) -> list[Operati
     """
     if rules.behaviour == "ignore":
         return []
-    found = difference(landed, wanted)
-    if rules.behaviour == "exception" and (found.new or found.widened):
-        names = ", ".join(shown(column.name) for column in (*found.new, *found.widened))
+    differences = difference(landed, wanted)
+    if rules.behaviour == "exception" and (differences.new or differences.widened):
+        columns = (*differences.new, *differences.widened)
+        names = ", ".join(shown(column.name) for column in columns)
         raise SchemaChangeRefused(
             f"table {table_name(landed.table)}: rows have other columns than it has ({names}), and "
             "schema_change is exception; set schema_change: evolve, or exclude the table"
         )
     contents = Contents.of(landed)
-    widened = {column.name: column for column in found.widened}
+    widened = {column.name: column for column in differences.widened}
     contents.columns = [
         replace(column, landed=widened.get(column.landed.name, column.landed))
         for column in contents.columns
     ]
-    contents.columns += [constant_column(column, None) for column in found.new]
+    contents.columns += [constant_column(column, None) for column in differences.new]
     return in_place(contents, landed)
 
 
@@ -125,7 +126,7 @@ def in_place(contents: Contents, landed: TableShape) -> list[Operation]:
         return [Rewrite(landed.table, shape, contents.select())]
     if new:
         return [AddColumns(landed.table, tuple(column.landed for column in new), shape)]
-    if landed.dropped or not is_same(landed, shape):
+    if landed.dropped or not is_same(landed, shape) or shape.names != landed.names:
         return [Describe(landed.table, shape)]
     return []
 
@@ -183,7 +184,7 @@ class _Plan:
             contents.clear()
 
     def created_shape(self, change: CreateTable) -> TableShape | None:
-        """The shape of a new table; None where its columns are not known: rows will tell them."""
+        """The shape of a new table; None where its columns are not known before its rows."""
         if (shape := self.tables.after.get(change.table)) is not None:
             return shape
         if change.like is not None and (like := self.get(change.like)) is not None:
@@ -211,7 +212,7 @@ class _Plan:
         """What a table is whose place one takes that is not landed.
 
         The copy that gh-ost or pt-online-schema-change makes has the same rows: the table gets its
-        columns. Of any other table, nobody knows the rows.
+        columns. The rows of any other table are not known.
         """
         landed, after = self.tables.landed.get(change.to), self.tables.after.get(change.to)
         if landed is None or landed.dropped:

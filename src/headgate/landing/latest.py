@@ -1,6 +1,6 @@
 """The last change of each key: all that a merge needs of many changes of one table.
 
-Which of two changes is newer is told by their positions (`codec.sequence.supersedes`), and by
+Which of two changes is newer is decided by their positions (`codec.sequence.supersedes`), and by
 arrival where these are equal; of one commit's changes an upsert follows a delete. Columns that a
 change does not have (a partial image) are those of the change before it. All of this works on whole
 columns; only where positions of a key are of several kinds, as when a source has been replaced, are
@@ -35,8 +35,8 @@ class CombinedChanges:
     unset: dict[str, Mask] = field(default_factory=dict)
     """By column: the changes that leave it as it is."""
     absent: dict[str, Mask] = field(default_factory=dict)
-    """Of these the changes that leave it out of a row that has it: nobody but the landed row knows
-    the value. Elsewhere the column did not exist for the change, and a new row has null."""
+    """Of these the changes that leave it out of a row that has it: only the landed row has the
+    value. Elsewhere the column did not exist for the change, and a new row has null."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ def absent_columns(lists: pa.ChunkedArray) -> dict[str, Mask]:
     parents = numpy_of(pc.list_parent_indices(lists))
     encoded = pc.list_flatten(lists).combine_chunks().dictionary_encode()
     codes = numpy_of(encoded.indices)
-    found: dict[str, Mask] = {}
+    masks: dict[str, Mask] = {}
     for code, name in enumerate(encoded.dictionary.to_pylist()):
         mask = np.zeros(len(lists), np.bool_)
         mask[parents[codes == code]] = True
-        found[name] = mask
-    return found
+        masks[name] = mask
+    return masks
 
 
 def latest(changes: CombinedChanges, key: Sequence[str], *, keep_deleted: bool = False) -> Latest:

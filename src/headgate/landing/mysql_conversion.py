@@ -26,7 +26,7 @@ EXACT = ("integer", "decimal", "bit", "year")
 FLOATING = ("float", "double")
 TEMPORAL = ("date", "time", "datetime", "timestamp")
 LONGEST = 65_535
-"""Characters of a VARCHAR whose length nobody tells."""
+"""Characters of a VARCHAR whose length is not known."""
 MAX_EXPONENT = 400
 """Beyond it a number is larger than any column, or as good as zero."""
 _EXACTLY = Context(prec=1000)
@@ -37,7 +37,7 @@ def text_rule(old: MySqlType, new: MySqlType, as_text: bool = False) -> TextRule
     """How values of one type become those of another; None where they stay what they are.
 
     `as_text` says that values are landed as their text, whose digits then count too. Raises
-    NotComputable where the result depends on what nobody knows; a rule raises it for a value.
+    NotComputable where the result depends on what is not known; a rule raises it for a value.
 
     >>> from headgate.core.mysql_types import parse_type
     >>> text_rule(parse_type("decimal(10,3)"), parse_type("decimal(10,1)"))("-2.250")
@@ -120,7 +120,7 @@ def limits(type_: MySqlType) -> tuple[Decimal, Decimal, int]:
 
 
 def _widest(type_: MySqlType) -> MySqlType:
-    """A type with the length that it may have where nobody tells it."""
+    """A type with its length, or with the largest that it may have where that is not known."""
     if type_.length is not None:
         return type_
     match type_.family:

@@ -56,7 +56,7 @@ class Rewrite(_Operation, frozen=True):
 
 
 class MoveTable(_Operation, frozen=True):
-    """Fill the table `to` with the rows of `table`; whatever it had is gone.
+    """Fill the table `to` with the rows of `table`; what `to` had is gone.
 
     Where nothing takes its place, a `Discard` of `table` follows.
     """
@@ -75,7 +75,7 @@ class Empty(_Operation, frozen=True):
 
 
 class Describe(_Operation, frozen=True):
-    """Note what else is known of the columns: MySQL's types, the key. Rows stay as they are."""
+    """Note what is known of the columns: order, MySQL's types, the key. Rows stay as they are."""
 
     shape: TableShape
 

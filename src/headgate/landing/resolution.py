@@ -1,8 +1,8 @@
 """How far changes are complete, and which changes that takes in (`consistency: watermark`).
 
-Producers say it in one of two ways. A watermark says that every change with a commit number up to
+Producers send it in one of two ways. A watermark means that every change with a commit number up to
 it was sent; in a topic of several partitions that is the lowest watermark of all. A transaction's
-end says that the changes before it, in a topic of one partition, are a state that the source had.
+end means that the changes before it, in a topic of one partition, are a state that the source had.
 So changes are ordered by their commit numbers, or else as they arrived.
 """
 
@@ -54,8 +54,8 @@ def orders_of(rows: pa.Table) -> pa.ChunkedArray:
 
 def span(packed: bytes) -> tuple[str, str]:
     """The first and the last of packed changes, in order."""
-    found = pc.min_max(orders_of(_rows(packed))).as_py()
-    return found["min"], found["max"]
+    ends = pc.min_max(orders_of(_rows(packed))).as_py()
+    return ends["min"], ends["max"]
 
 
 def between(packed: bytes, after: str, until: str) -> bytes | None:
@@ -72,8 +72,8 @@ def between(packed: bytes, after: str, until: str) -> bytes | None:
     metadata = {SHAPE: rows.schema.metadata[SHAPE]}
     with pa.ipc.new_stream(out, rows.schema.with_metadata(metadata)) as stream:
         stream.write_table(chosen.combine_chunks())
-    found: bytes = out.getvalue().to_pybytes()
-    return found
+    blob: bytes = out.getvalue().to_pybytes()
+    return blob
 
 
 def _rows(packed: bytes) -> pa.Table:

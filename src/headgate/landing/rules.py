@@ -70,7 +70,7 @@ class Statement:
     """The table that its event names."""
     database: str | None = None
     is_snapshot: bool = False
-    """Whether it says what a snapshot found, and nobody ran it: it creates tables at most."""
+    """Whether it describes a table of a snapshot, and nobody ran it: it creates tables at most."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Context:
     rules: Rules
 
     def has_rows(self, table: TableId | None) -> bool:
-        """Whether there may be rows in a landed table; None is no table."""
+        """Whether there may be rows in a landed table; there are none without a table."""
         return table is not None and not self.tables.is_empty(table)
 
 

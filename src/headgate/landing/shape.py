@@ -31,11 +31,11 @@ class LandedColumn(msgspec.Struct, frozen=True, omit_defaults=True):
     type: str
     """Its lake type."""
     mysql: str | None = None
-    """Its type at the source; None where nobody tells it."""
+    """Its type at the source; None where it is not known."""
     source: str | None = None
     """Its name at the source, where that is another one."""
     dropped: bool = False
-    """Whether the source has it no more."""
+    """Whether the source no longer has it."""
 
     @property
     def source_name(self) -> str:
@@ -48,7 +48,7 @@ class LandedColumn(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_untyped(self) -> bool:
-        """Whether its values are texts because nobody tells its type."""
+        """Whether its values are texts because its type is not known."""
         return self.mysql is None and self.type == "string"
 
 
@@ -59,7 +59,12 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     columns: tuple[LandedColumn, ...]
     key: tuple[str, ...] = ()
     dropped: bool = False
-    """Whether the source has it no more."""
+    """Whether the source no longer has it."""
+
+    @property
+    def names(self) -> list[str]:
+        """The landed names of its columns, in order."""
+        return [column.name for column in self.columns]
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -145,8 +150,8 @@ def table_shape(
 def union(shapes: Iterable[TableShape]) -> list[TableShape]:
     """One shape for each table, with all columns that its shapes have, in the order they come.
 
-    A column has the type that holds all of its types; where a shape does not tell its type, that
-    of the others; where no type holds them, the first. The key is the last that is not empty.
+    A column has the type that holds all of its types; where a shape does not have its type,
+    that of the others; where no type holds them, the first. The key is the last that is not empty.
 
     >>> orders = TableId("shop", "orders")
     >>> [merged] = union([table_shape(orders, {"n": "int"}), table_shape(orders, {"N": "bigint"})])
@@ -186,10 +191,10 @@ def difference(landed: TableShape, wanted: TableShape) -> Difference:
     >>> orders = TableId("shop", "orders")
     >>> old = table_shape(orders, {"id": "int", "day": "date"})
     >>> new = table_shape(orders, {"id": "bigint", "day": "blob", "note": "text"})
-    >>> found = difference(old, new)
-    >>> [c.name for c in found.new], [(c.name, c.type) for c in found.widened]
+    >>> differences = difference(old, new)
+    >>> [c.name for c in differences.new], [(c.name, c.type) for c in differences.widened]
     (['note'], [('id', 'bigint')])
-    >>> [(a.type, b.type) for a, b in found.incompatible]
+    >>> [(a.type, b.type) for a, b in differences.incompatible]
     [('date', 'binary')]
     """
     present = _by_name(landed)
@@ -215,5 +220,5 @@ def difference(landed: TableShape, wanted: TableShape) -> Difference:
 
 
 def _by_name(shape: TableShape) -> dict[str, LandedColumn]:
-    """Columns by names in lower case: neither MySQL nor a lake tells `id` from `ID`."""
+    """Columns by names in lower case: neither MySQL nor a lake distinguishes `id` and `ID`."""
     return {column.name.lower(): column for column in shape.columns}

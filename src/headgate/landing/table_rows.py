@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,7 +29,7 @@ def _mysql_types(types: Types | None) -> MySqlTypes:
     return {name: type_.mysql for name, type_ in (types or {}).items()}
 
 
-_types_of: Callable[[Types | None], MySqlTypes] = PerTypeMap(_mysql_types)
+types_of: Callable[[Types | None], MySqlTypes] = PerTypeMap(_mysql_types)
 """The types of columns; one object for all events that tell the same."""
 
 
@@ -49,11 +51,38 @@ class _Alike(NamedTuple):
     """Of one row after the other, in the order of `names`."""
     at: list[int]
     """The number of each row among all of its table."""
+    given: Sequence[pa.Array] | None = None
+    """The columns, where they were columns before."""
 
-    def columns(self) -> list[list[str | None]]:
+    def columns(self) -> Sequence[pa.Array]:
         """The values column by column."""
+        if self.given is not None:
+            return self.given
         width = len(self.names)
-        return [self.values[first::width] for first in range(width)]
+        return [pa.array(self.values[first::width], pa.string()) for first in range(width)]
+
+
+class RowLayout(msgspec.Struct, frozen=True):
+    """What rows of one kind have in common."""
+
+    table: TableId
+    key: tuple[str, ...]
+    op: int
+    names: tuple[str, ...]
+    """Of the columns, in the order of their values."""
+    types: MySqlTypes
+    partial: bool
+    """Whether columns that a row lacks keep their values."""
+    snapshot: bool
+
+
+class RowGroup(NamedTuple):
+    """Rows of one layout that are columns of text already."""
+
+    layout: RowLayout
+    columns: Sequence[pa.Array]
+    numbers: Any
+    """Of the rows among all that are columns."""
 
 
 _Put = tuple[_Alike, "Callable[[Image], Iterable[str | None]]"]
@@ -72,6 +101,8 @@ class TableRows:
         self.nulled: set[int] = set()
         """Events of which values that are none of their type became NULL."""
         self._alike: dict[tuple[int, frozenset[str], int], _Alike] = {}
+        self._given: list[_Alike] = []
+        """Rows that were columns before."""
         self._puts: dict[tuple[int, tuple[str, ...], int], _Put] = {}
 
     def add(self, number: int, event: Event, untyped: Sequence[str] | None) -> None:
@@ -79,7 +110,7 @@ class TableRows:
         before, after = event.before, event.after
         if untyped:
             before, after = self.without_misfits(number, before, after, untyped)
-        op, types = event.op, _types_of(event.types)
+        op, types = event.op, types_of(event.types)
         if op == "update":
             self.update(number, before, after, types)
         elif op == "delete":
@@ -105,13 +136,16 @@ class TableRows:
             self.delete(number, before, types)
             after = before | after
         elif before:
+            is_another = False
             for name in self.key:
-                if name not in after and name in before:  # the log has what changed only
+                if name not in before:
+                    continue
+                if name not in after:  # the log has what changed only
                     after = {name: before[name]} | after
-            for name in self.key:
-                if name in before and before[name] != after[name]:
-                    self.delete(number, after | before, types)
-                    break
+                elif before[name] != after[name]:
+                    is_another = True
+            if is_another:
+                self.delete(number, after | before, types)
         self.put(UPSERT, number, after, types)
 
     def delete(self, number: int, image: Image, types: MySqlTypes) -> None:
@@ -131,6 +165,19 @@ class TableRows:
         alike.at.append(len(self.ops))
         self.ops.append(op)
         self.owners.append(number)
+
+    def add_columns(self, group: RowGroup, first: int) -> None:
+        """Add rows that are columns already; `first` is the number of the first one's change."""
+        count, before = len(group.numbers), len(self.ops)
+        at = list(range(before, before + count))
+        layout = group.layout
+        self._given.append(_Alike(layout.op, layout.names, layout.types, [], at, group.columns))
+        self.ops += [layout.op] * count
+        self.owners += (group.numbers + first).tolist()
+
+    def all_alike(self) -> list[_Alike]:
+        """All rows, those that have the same columns together."""
+        return [*self._alike.values(), *self._given]
 
     def place(self, op: int, names: tuple[str, ...], types: MySqlTypes) -> _Put:
         """Where rows with these columns go; producers may write the columns in any order."""
@@ -168,23 +215,20 @@ class TableRows:
 
     def columns(self, table: TableId, prefer: TypePreferences) -> tuple[TableShape, list[pa.Array]]:
         """The shape of the table, as far as the rows tell, and the texts of its columns."""
-        alike = sorted(self._alike.values(), key=lambda each: -len(each.names))
+        alike = sorted(self.all_alike(), key=lambda each: -len(each.names))
         shapes = [self.shape_of(table, each, prefer) for each in alike]
         values = [each.columns() for each in alike]
         if len(alike) == 1:
-            return shapes[0], [pa.array(texts, pa.string()) for texts in values[0]]
+            return shapes[0], list(values[0])
         (shape,) = union(shapes)
-        order = [0] * len(self.ops)
-        for at, row in enumerate(row for each in alike for row in each.at):
-            order[row] = at
-        ordered = pa.array(order, pa.int32())
+        order = np.empty(len(self.ops), np.int32)
+        order[np.concatenate([each.at for each in alike])] = np.arange(len(order))
+        ordered = pa.array(order)
         known = [dict(zip(lower_names(shape), texts)) for shape, texts in zip(shapes, values)]
         columns = []
         for name in lower_names(shape):
             parts = [
-                pa.array(texts[name], pa.string())
-                if name in texts
-                else pa.nulls(len(each.at), pa.string())
+                texts[name] if name in texts else pa.nulls(len(each.at), pa.string())
                 for each, texts in zip(alike, known)
             ]
             columns.append(pa.concat_arrays(parts).take(ordered))
@@ -195,18 +239,19 @@ class TableRows:
         types = {name: alike.types.get(name) for name in alike.names}
         return table_shape(table, types, self.key, prefer)
 
-    def absent(self, shape: TableShape, events: Sequence[Event]) -> pa.Array | None:
+    def absent(self, shape: TableShape, is_partial: Callable[[int], bool]) -> pa.Array | None:
         """By row, the columns that an upsert does not tell; None where each tells all.
 
         An insert has a whole row, unless it is marked otherwise: what it lacks did not exist.
+        `is_partial` says it of a change, by its number.
         """
         absent: dict[int, list[str]] = {}
-        for each in self._alike.values():
+        for each in self.all_alike():
             present = {landed.lower() for landed in landed_names(each.names).values()}
             known = [*(c.name for c in shape.columns), *landed_names(each.types).values()]
             lacking = [name for name in dict.fromkeys(known) if name.lower() not in present]
             if lacking and each.op == UPSERT:
-                partial = (row for row in each.at if is_partial(events[self.owners[row]]))
+                partial = (row for row in each.at if is_partial(self.owners[row]))
                 absent |= dict.fromkeys(partial, lacking)
         if not absent:
             return None

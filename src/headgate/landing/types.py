@@ -44,8 +44,9 @@ def _json_type(text: str) -> str:
     """The value of the option `json`."""
     if text == "variant":
         raise UsageError(
-            "json: variant is not supported, because a VARIANT does not keep every number; "
-            "use json: string, and parse_json(column) or try_parse_json(column) in queries"
+            "json: variant is not supported, because delta-rs makes a STRUCT of a VARIANT when a "
+            "schema change writes its table anew; use json: string, and parse_json(column) or "
+            "try_parse_json(column) in queries"
         )
     if text != "string":
         raise UsageError(f"json cannot be {text!r}; it is one of: string")
@@ -172,7 +173,7 @@ def lake_type_of(type_: pa.DataType) -> str:
     for lake, simple in SIMPLE_TYPES.items():
         if simple == type_:
             return lake
-    raise UsageError(f"a column of the Arrow type {type_} is none that Headgate lands")
+    raise UsageError(f"a column of the Arrow type {type_} is not one that Headgate lands")
 
 
 # Columns
@@ -253,7 +254,7 @@ def wider(a: str, b: str) -> str | None:
         return a
     pair = {a, b}
     if "binary" in pair:
-        return None  # as a string it would be base64, and nobody could tell which rows are
+        return None  # as a string it would be base64, and not distinguishable from text
     if "string" in pair:
         return "string"
     if pair == {"date", "timestamp_ntz"}:
@@ -289,7 +290,7 @@ def _digits(lake: str) -> tuple[int, int]:
 def upcast(column: pa.Array, lake: str, mysql: str | None = None) -> pa.Array:
     """A column in a wider type (`wider`), value for value.
 
-    As a string it is canonical text. `mysql` is the column's declared type before, which tells the
+    As a string it is canonical text. `mysql` is the column's declared type before, which gives the
     fraction digits of a DATETIME or TIMESTAMP; six where it is not known.
 
     >>> upcast(pa.array([True, None]), "string").to_pylist()

@@ -1,6 +1,6 @@
 """A pass over the messages of a batch, seen from the driver: one Spark job.
 
-The rows that the partition workers return are held until the sinks have written them. What the
+The rows that the partition workers return are persisted until the sinks have written them. What the
 workers report comes back in an accumulator, with the job itself, and needs no job of its own.
 """
 

@@ -129,7 +129,7 @@ class Change(msgspec.Struct, gc=False):
     number: int = 0
     """Which of its message's events it is."""
     verdict: str = KEEP
-    """What the job's row conditions say of it."""
+    """What the job's row conditions decide about it."""
     delete: Event | None = None
     """The delete of a tombstone."""
     repeated: bool = False

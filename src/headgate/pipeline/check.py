@@ -44,7 +44,7 @@ class Sample:
     events: list[Event] = field(default_factory=list)
     """The events that would be written, under their new names."""
     untyped: list[list[str] | None] = field(default_factory=list)
-    """Of each, columns whose values are none of their type."""
+    """Of each, columns whose values are not of their type."""
     defined: list[Event] = field(default_factory=list)
     """Tables as DDL leaves them, each as a row with all columns."""
 
@@ -141,9 +141,9 @@ def landed(spark: SparkSession, job: Job, sink: TableSink, sample: Sample) -> di
     """The tables that a sink would make, and what would not fit them."""
     places = [""] * len(sample.events)
     given = PlacedEvents(sample.events, places, places, sample.untyped)
-    found = changes_of(given, typing_of(sink.connector))
+    changes = changes_of(given, typing_of(sink.connector))
     defined = [event_shape(row, sink.connector.types) for row in sample.defined]
-    shapes = union([*filter(None, defined), *(table.shape for table in found.tables)])
+    shapes = union([*filter(None, defined), *(table.shape for table in changes.tables)])
     target = Target("", sink.name, {}, job.settings)
     return {
         "sink": sink.name,
@@ -154,8 +154,8 @@ def landed(spark: SparkSession, job: Job, sink: TableSink, sample: Sample) -> di
             }
             for shape in shapes
         },
-        "losses": {NULLED: len(found.nulled)} if found.nulled else {},
-        "rejected": dict(Counter(": ".join(error) for error in found.rejected.values())),
+        "losses": {NULLED: len(changes.nulled)} if changes.nulled else {},
+        "rejected": dict(Counter(": ".join(error) for error in changes.rejected.values())),
         **sink.connector.check(spark, target).facts,
     }
 

@@ -16,7 +16,7 @@ OTHERS = "(other tables)"
 
 
 def short_name(name: str) -> str:
-    """A name that is kept: a long one is cut, and a hash tells it from others that start alike.
+    """A name that is kept: a long one is cut, and a hash distinguishes it from similar ones.
 
     >>> short_name("shop.orders"), len(short_name("x" * 100_000))
     ('shop.orders', 256)

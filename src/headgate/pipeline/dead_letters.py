@@ -39,7 +39,7 @@ class Store:
         """The folders that hold dead letters."""
         return [name for name in self.storage.names() if name.startswith("batch=")]
 
-    def letters(self) -> Iterator[dict[str, Any]]:
+    def dead_letters(self) -> Iterator[dict[str, Any]]:
         """The dead letters in the order of their batches, numbered from 1."""
         number = 0
         for folder in self.batches():
@@ -71,16 +71,16 @@ class Store:
             )
         count = 0
         for folder in self.batches():
-            letters = table_of(self.storage, folder)
-            if letters.column("value").null_count and redacted(letters):
+            table = table_of(self.storage, folder)
+            if table.column("value").null_count and redacted(table):
                 raise UsageError(
                     f"{self.storage.uri}/{folder} was written with redact and holds no messages; "
                     "read them from the source again, at the coordinates that `show` prints"
                 )
-            count += letters.num_rows
+            count += table.num_rows
             name = f"{folder.replace('=', '-')}-{self.job_id[:8]}-{uuid.uuid4().hex[:8]}.parquet"
             file = pa.BufferOutputStream()
-            pq.write_table(letters, file)
+            pq.write_table(table, file)
             # A hidden name first: Spark must not read the file while it is written.
             state.write(f"{INBOX}/_{name}", file.getvalue())
             state.move(f"{INBOX}/_{name}", f"{INBOX}/{name}")
@@ -94,9 +94,9 @@ def table_of(storage: Storage, folder: str) -> pa.Table:
     return files.to_table(columns=[n for n in DEAD_LETTER_COLUMNS if n in files.schema.names])
 
 
-def redacted(letters: pa.Table) -> bool:
+def redacted(table: pa.Table) -> bool:
     """Whether dead letters were kept without their messages: a tombstone has at least a key."""
-    pairs = zip(letters.column("key").to_pylist(), letters.column("value").to_pylist())
+    pairs = zip(table.column("key").to_pylist(), table.column("value").to_pylist())
     return any(key is None and value is None for key, value in pairs)
 
 

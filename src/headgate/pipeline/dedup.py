@@ -52,14 +52,20 @@ def identity_text(event: Event) -> bytes | None:
     place = None if find is None else find(event)
     if place is None:
         return None
-    if event.kind == "ddl":
-        content: list[object] | None = [event.ddl]
-    elif event.kind == "row":
-        content = _key_values(event)
-    else:
+    kind, key = event.kind, event.key
+    content: list[object] | None = None
+    if kind == "ddl":
+        content = [event.ddl]
+    elif kind != "row":
         return None
-    table = qualified(event.schema, event.table)
-    return _json((event.kind, event.op, event.database, table, place, content))
+    elif key:  # of the row before and after, as far as it is known
+        content = []
+        for image in (event.before, event.after):
+            if image:
+                for name in key:
+                    content.append(image.get(name))
+    table = event.table if event.schema is None else qualified(event.schema, event.table)
+    return _json((kind, event.op, event.database, table, place, content))
 
 
 def settle(
@@ -88,11 +94,3 @@ def placed_identity(place: str, number: int) -> bytes:
     False
     """
     return digest(_json(("place", place, number)))
-
-
-def _key_values(event: Event) -> list[object] | None:
-    """The key of the row before and after, as far as it is known."""
-    if not event.key:
-        return None
-    images = (event.before, event.after)
-    return [image.get(name) for image in images if image for name in event.key]

@@ -72,7 +72,8 @@ class DedupStore:
     def add(self, id_: bytes, at: int | None) -> None:
         """Note that a change was applied, and its time in the source."""
         self.new.add(id_)
-        self.newest = max(self.newest, at or 0)
+        if at is not None and at > self.newest:
+            self.newest = at
 
     def known(self, ids: Sequence[bytes | None]) -> list[bool]:
         """Which of these were applied before this batch."""

@@ -263,7 +263,7 @@ class Engine:
 
 
 def check_order(reports: list[PartitionReport]) -> None:
-    """Refuse events of which nobody knows which is the newer.
+    """Refuse events whose order is not known.
 
     >>> from headgate.pipeline.plan import PartitionState
     >>> check_order([PartitionReport(PartitionState((None, n)), unplaced=True) for n in range(2)])

@@ -8,19 +8,16 @@ too, as one more message; a batch with a change that came before is decoded.
 from __future__ import annotations
 
 import pickle
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.arrow.events import decode_columns, most_bytes_of
-from headgate.arrow.headers import from_text, header_bytes, to_text
 from headgate.arrow.messages import Partition
 from headgate.codec.decoder import decode_message
 from headgate.codec.encoder import Encoder
@@ -37,153 +34,51 @@ from headgate.fastpath.convert import (
     unordered,
 )
 from headgate.formats import traits_of
-from headgate.pipeline.change import offset_names
+from headgate.landing.row_texts import row_text
 from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.counts import full_name
-from headgate.pipeline.dedup import digest, identity, identity_text
+from headgate.pipeline.dedup import digest, identity_text
 from headgate.pipeline.delivery import Fitting
-from headgate.pipeline.ordering import commit_time
 from headgate.pipeline.plan import KnownTopics
+from headgate.pipeline.spliced_batch import (
+    IDENTITY,
+    ROW,
+    CarriedHeaders,
+    FastPathResult,
+    PlacedChanges,
+    carried_headers,
+)
 from headgate.selection.selection import Selection, SelectionError
+from headgate.sinks.base import TableSink
 
 if TYPE_CHECKING:
     from headgate.fastpath.program import Spliced
     from headgate.fastpath.splicer import Splicer
-    from headgate.fastpath.templates import Answer, Ask, Template, WrittenRecord
+    from headgate.fastpath.templates import Answer, Ask, WrittenRecord
 
 DEPENDENT = {"ddl", "tombstone"}
 """Events that concern others of their batch."""
 
 
-IDENTITY = -1
-"""The sink, so to speak, of what identifies a change: that is the value, its commit the key, its
-table the topic."""
+def commit_text(event: Event) -> bytes:
+    """The commit number of a change; empty where it has none."""
+    return b"" if event.commit_ts is None else str(event.commit_ts).encode()
 
 
-@dataclass
-class PlacedChanges:
-    """What was spliced and has a place in the source's log."""
-
-    rows: list[int]
-    """The numbers of their messages, ascending."""
-    ids: list[bytes]
-    tables: list[str]
-    commits: list[int | None]
-    times: list[int]
-    """In microseconds."""
-
-    def newest(self, until: int) -> int:
-        """The newest time of a change by the source's clock, of those not beyond a limit."""
-        commits = [commit for commit in self.commits if commit is not None]
-        times = [time for time in self.times if time <= until]
-        return commit_time(max(commits)) if commits else max(times, default=0)
+def lands_by_row(sink: TableSink) -> bool:
+    """Whether a sink of tables needs no more of a change than its row and its place."""
+    return sink.may_splice and not (sink.takes_times or sink.waits_for_watermarks)
 
 
-@dataclass
-class FastPathResult:
-    """What was spliced of a batch, and the events of the rest."""
+def row_record(event: Event) -> Iterator[WrittenRecord]:
+    """The row of a change as a message of its own, if it can be spliced."""
+    from headgate.fastpath.templates import WrittenRecord
 
-    spliced: Spliced
-    templates: list[tuple[Template, int]]
-    """The templates of what was spliced, and how often."""
-    names: pa.Array
-    """What the changes of all rows are known by."""
-    headers: CarriedHeaders | None
-    """The headers of all rows, if any has some."""
-    rows: Any
-    """The numbers of the rows that were not spliced."""
-    rest: pa.RecordBatch
-    """Those rows."""
-    events: list[Event]
-    """Their events."""
-    counts: list[int]
-    """How many events each of them has."""
-    placed: PlacedChanges
-
-    @property
-    def ids(self) -> list[bytes]:
-        """The identities of all changes that have one, spliced or not."""
-        others = [identity(event) for event in self.events if event.kind == "row"]
-        return [*self.placed.ids, *(id_ for id_ in others if id_ is not None)]
-
-    def last_change(self) -> int | None:
-        """The row of the batch's last change, if that was spliced."""
-        spliced = np.flatnonzero(self.spliced.templates >= 0)
-        others = np.repeat(self.rows, self.counts)[[e.kind == "row" for e in self.events]]
-        if not len(spliced) or (len(others) and others[-1] > spliced[-1]):
-            return None
-        return int(spliced[-1])
-
-    def newest(self, until: int) -> int:
-        """The newest time of a change, of those not beyond a limit."""
-        times = self.spliced.times[self.spliced.templates >= 0]
-        times = times[times <= until]
-        return int(times.max()) if len(times) else 0
-
-    def counted(self) -> tuple[Counter[Any], Counter[tuple[str, ...]]]:
-        """Changes by database, table and operation; and what was lost, by sink."""
-        changes: Counter[Any] = Counter()
-        losses: Counter[tuple[str, ...]] = Counter()
-        for template, count in self.templates:
-            ((op, database, table),) = template.answer.about
-            changes[database, table, op] += count
-            for codes in template.answer.lost:
-                if codes:
-                    losses[codes] += count
-        return changes, losses
-
-    def messages(self, sink: int) -> tuple[Any, dict[str, pa.Array]]:
-        """What was spliced for a sink: the rows it comes of, and its columns."""
-        from headgate.fastpath.splicer import binary_array, by_kind
-
-        spliced, fixed = self.spliced, self.spliced.columns
-        kinds, rows = spliced.kinds, spliced.rows
-        columns = {
-            "key": binary_array(spliced.keys, spliced.key_ends, fixed.no_key[kinds]),
-            "value": binary_array(spliced.values, spliced.value_ends, fixed.no_value[kinds]),
-        }
-        of_sink = fixed.sink[kinds] == sink
-        if not of_sink.all():
-            mask = pa.array(of_sink)
-            columns = {name: column.filter(mask) for name, column in columns.items()}
-            kinds, rows = kinds[of_sink], rows[of_sink]
-        columns["id"] = with_numbers(self.names.take(pa.array(rows)), rows)
-        columns["partition"] = by_kind(fixed.partition, kinds)
-        columns["topic"] = by_kind(fixed.topic, kinds)
-        if fixed.table.null_count < len(fixed.table):
-            columns["table"] = by_kind(fixed.table, kinds)
-        if self.headers is not None:
-            columns["headers"] = self.headers.texts.take(pa.array(rows))
-        return rows, columns
-
-
-class CarriedHeaders(NamedTuple):
-    """The headers of messages, which go on with what is made of them."""
-
-    texts: pa.Array
-    sizes: Any
-    """How many bytes of a message they take."""
-
-    @property
-    def text_sizes(self) -> Any:
-        """How many bytes their texts have."""
-        return pc.binary_length(self.texts).fill_null(0).to_numpy()
-
-
-def carried_headers(column: pa.Array) -> CarriedHeaders | None:
-    """The headers of messages without the ids of an earlier job; None where no message has any.
-
-    >>> found = carried_headers(pa.array(['[{"key":"trace","value":"AQ=="}]', None]))
-    >>> found.texts.to_pylist(), found.sizes.tolist()
-    (['[{"key":"trace","value":"AQ=="}]', None], [16, 0])
-    """
-    if column.null_count == len(column):
-        return None
-    encoded = column.dictionary_encode()
-    each = [*map(from_text, encoded.dictionary.to_pylist()), ()]
-    rows = encoded.indices.fill_null(len(each) - 1)
-    texts = pa.array(map(to_text, each), pa.string(), size=len(each)).take(rows)
-    return CarriedHeaders(texts, np.array([*map(header_bytes, each)])[rows.to_numpy()])
+    row = row_text(event)
+    if row is not None:
+        layout, text = row
+        name = msgspec.json.encode(layout, order="sorted").decode()
+        yield WrittenRecord(text, commit_text(event), None, name, None, sink=ROW)
 
 
 def identity_record(event: Event) -> Iterator[WrittenRecord]:
@@ -192,24 +87,9 @@ def identity_record(event: Event) -> Iterator[WrittenRecord]:
 
     text = identity_text(event)
     if text is not None:
-        commit = b"" if event.commit_ts is None else str(event.commit_ts).encode()
+        commit = commit_text(event)
         table = full_name(event.database, qualified(event.schema, event.table))
         yield WrittenRecord(text, commit, None, table, None, sink=IDENTITY)
-
-
-def with_numbers(names: pa.Array, rows: Any) -> pa.Array:
-    """The names of messages: that of the row, and behind its first message a number.
-
-    >>> with_numbers(pa.array(["a", "b", "b"]), np.array([0, 1, 1])).to_pylist()
-    ['a', 'b', 'b.1']
-    """
-    if not len(rows) or not (rows[1:] == rows[:-1]).any():
-        return names
-    starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
-    sizes = np.diff(np.append(starts, len(rows)))
-    numbers = np.arange(len(rows)) - np.repeat(starts, sizes)
-    suffixes = pa.array(["", *(f".{n}" for n in range(1, int(sizes.max())))], pa.string())
-    return pc.binary_join_element_wise(names, suffixes.take(pa.array(numbers)), "")
 
 
 class FastPath:
@@ -230,6 +110,7 @@ class FastPath:
             has_templates(job.source.format, job.source.options)
             and not any(each.where for each in job.filters)
             and all(encoder.may_splice for encoder in encoders)
+            and all(lands_by_row(sink.connector) for sink in job.table_sinks)
         )
         self.splicer: Splicer | None = None
         self.wrong = False
@@ -239,7 +120,7 @@ class FastPath:
     def name(self) -> bytes:
         """What a splicer for this job and this catalog is known by in its process."""
         job = self.job
-        sinks = [(s.connector, s.format, s.options) for s in job.sinks]
+        sinks = [(s.connector, s.format, s.options) for s in job.sinks] or "tables"
         rules = (job.source.format, job.source.options, job.tables, job.filters, job.routes)
         topics = [
             ({t: n for t, n in known.partitions.items() if n != usual}, known.refused)
@@ -273,6 +154,7 @@ class FastPath:
         fittings = [Fitting(sink, each) for sink, each in zip(self.job.sinks, encoders)]
         uses_topics = [sink.connector.uses_topics for sink in self.job.sinks]
         refused = {topic for known in self.topics for topic in known.refused}
+        lands = bool(self.job.table_sinks)
 
         def ask(key: bytes | None, value: bytes) -> Answer | None:
             events = decode_message(decode, key, value, None, self.limit)
@@ -301,9 +183,15 @@ class FastPath:
                         return None
                     if record.topic in refused:
                         return None
-            found = answer([event], [[outcome] for outcome in outcomes], untyped is not None)
-            records = (*found.records, *identities)
-            return found._replace(time=decoded.event_time, records=records)
+            rows: tuple[WrittenRecord, ...] = ()
+            if lands:
+                rows = tuple(row_record(event))
+                if untyped or not rows:
+                    return None
+            informed = lands or untyped is not None
+            result = answer([event], [[outcome] for outcome in outcomes], informed)
+            records = (*result.records, *identities, *rows)
+            return result._replace(time=decoded.event_time, records=records)
 
         return ask
 
@@ -333,14 +221,8 @@ class FastPath:
         if timeless or len(counts) < len(rows) or any(event.kind in DEPENDENT for event in events):
             return None
         placed = self.placed(spliced)
-        names = offset_names(partition, messages)
-        if placed.rows:
-            known_by = names.to_pylist()
-            for row, id_ in zip(placed.rows, placed.ids):
-                known_by[row] = id_.hex()
-            names = pa.array(known_by, pa.string())
         return FastPathResult(
-            spliced, templates, names, headers, rows, rest, events, counts, placed
+            spliced, templates, partition, messages, headers, rows, rest, events, counts, placed
         )
 
     def placed(self, spliced: Spliced) -> PlacedChanges:

@@ -37,10 +37,10 @@ def with_inbox(stream: DataFrame, inbox: str) -> DataFrame:
 def inbox_messages(batch: DataFrame, settings: Mapping[str, str]) -> tuple[DataFrame | None, Files]:
     """The dead letters of a batch that come back, and the files they come from."""
     files = files_of(batch.where("partition IS NULL"))
-    found = messages_in(
+    messages = messages_in(
         batch.sparkSession, files, settings, _dead_letters, posixpath.basename, INBOX
     )
-    return found, files
+    return messages, files
 
 
 def _dead_letters(split: Split, settings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:

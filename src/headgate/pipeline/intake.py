@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from headgate.codec.sequence import arrival_text, sequence
+from headgate.core.cache import BoundedCache
 from headgate.core.event import Event, qualified
 from headgate.formats import traits_of
 from headgate.landing.resolution import Resolved, order_text
@@ -16,11 +17,15 @@ from headgate.pipeline.change import DROP, KEEP, UNKNOWN_SIGNATURE, Change, Mess
 from headgate.pipeline.counts import Counts, full_name
 from headgate.pipeline.dedup import identity, placed_identity
 from headgate.pipeline.dedup_store import DedupStore
-from headgate.pipeline.fast_path import FastPathResult, PlacedChanges
 from headgate.pipeline.ordering import OrderCheck, SourceClock
 from headgate.pipeline.plan import PartitionState
+from headgate.pipeline.spliced_batch import FastPathResult, PlacedChanges
 from headgate.pipeline.tombstones import TombstonePairs
+from headgate.selection.globs import TableNames
 from headgate.spark.storage import Storage
+
+_table_name = BoundedCache[TableNames, str](lambda n: full_name(n[0], qualified(n[1], n[2])))
+"""The full names of tables, by the names that events have."""
 
 
 class Intake:
@@ -158,9 +163,8 @@ class Intake:
                 self.counts.repeated += 1
                 return False
             if not change.repeated:
-                self.clock.see(event)
-                self.applied.add(change.id, self.clock.time_of(event))
-                table = full_name(event.database, qualified(event.schema, event.table))
+                self.applied.add(change.id, self.clock.see(event))
+                table = _table_name[event.database, event.schema, event.table]
                 self.counts.late += self.order.is_late(table, event.commit_ts)
         if self.follows_transactions and not change.repeated and ends_transaction(event):
             self.committed = max(self.committed or Resolved("", 0), resolved_at(change))

@@ -105,7 +105,7 @@ def land(
 
     `target` and `options` are the URI and the options of a sink of tables (docs/landing.md):
     `table`, `mode`, `deletes`, `schema_change`, `merge_every` and so on. `schema` is CREATE TABLE
-    statements for tables of which the events tell no types or keys.
+    statements for tables whose events have no types or keys.
 
     A batch DataFrame is landed, and the result says what became of its events; landed again, the
     same events change nothing. Its `checkpoint` is beside the tables unless it is given. Of a
@@ -198,7 +198,7 @@ def _batch(job: Job, events: DataFrame) -> Landed:
 
 
 def _engine(spark: SparkSession, job: Job, lease: Lease) -> Engine:
-    """The engine of a checkpoint that is no query's."""
+    """The engine of a checkpoint that does not belong to a query."""
     query = Storage(f"{job.checkpoint}/query", job.settings)
     if query.names(OFFSETS):
         raise UsageError(
@@ -225,13 +225,13 @@ def _finish_earlier(engine: Engine, kept: Storage) -> None:
 
 def _process(engine: Engine, kept: Storage, number: int) -> None:
     marker = read_state(kept, f"{number}.json", _Kept)
-    _say_range(engine, EVENTS, marker.id if marker else "")
+    _set_range(engine, EVENTS, marker.id if marker else "")
     engine.process(engine.spark.read.parquet(kept.for_spark(str(number))), number)
     _forget(kept, number)
 
 
-def _say_range(engine: Engine, kind: str, content: str) -> None:
-    """Say what the next batch holds."""
+def _set_range(engine: Engine, kind: str, content: str) -> None:
+    """Set what the next batch has."""
     reader = engine.reader
     assert isinstance(reader, EventReader)
     reader.range = [(kind, content)]
@@ -292,7 +292,7 @@ def _stream(job: Job, events: DataFrame, trigger: str | None, once: bool) -> Str
         offsets = Storage(f"{engine.spark_checkpoint.uri}/{OFFSETS}", job.settings)
 
         def process(batch: DataFrame, number: int) -> None:
-            _say_range(engine, OFFSETS, (offsets.read(str(number)) or b"").decode())
+            _set_range(engine, OFFSETS, (offsets.read(str(number)) or b"").decode())
             engine.process(placed_events(batch), number)
 
         writer = events.writeStream.foreachBatch(process)
@@ -301,14 +301,14 @@ def _stream(job: Job, events: DataFrame, trigger: str | None, once: bool) -> Str
             writer = writer.trigger(**when)
         checkpoint = engine.spark_checkpoint.for_spark("")
         query = writer.option("checkpointLocation", checkpoint).start()
-        held = stack.pop_all()
+        resources = stack.pop_all()
 
     def release() -> None:
-        with held:
+        with resources:
             try:
                 query.awaitTermination()
             except StreamingQueryException:
-                return  # whoever has the query is told
+                return  # the query raises it for its owner
 
     threading.Thread(target=release, name="headgate.land", daemon=True).start()
     return query

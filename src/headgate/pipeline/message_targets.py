@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from headgate.arrow.headers import ID_HEADER, TYPE
 from headgate.codec.encoder import Encoder
@@ -21,7 +20,7 @@ from headgate.pipeline.plan import Emit, KnownTopics, PartitionReport, PlannedDd
 from headgate.pipeline.state import State
 from headgate.pipeline.targets import Merged
 from headgate.sinks.base import Batch, Target
-from headgate.spark.row_packing import PACKED_COLUMNS, packed_rows_of, unpacked
+from headgate.spark.row_packing import Unpacking, packed_rows_of
 
 RECORD_DDL = f"key binary, value binary, partition int, topic string, headers {TYPE}"
 
@@ -48,6 +47,7 @@ class MessageTargets:
             for s in job.sinks
         ]
         self.topics = [writer.topics for writer in self.writers]
+        self.unpacking = Unpacking()
 
     def new_batch(self) -> MessageSteps:
         """What collects a batch."""
@@ -94,17 +94,17 @@ class MessageTargets:
         return encoder
 
     def broadcast(self, sink: int, event: Event, topics: list[list[str]]) -> list[Record]:
-        """Messages of an event that is of no table: for a sink of several topics, to each."""
+        """Messages of an event that belongs to no table: for a sink of several topics, to each."""
         encoder, known = self.encoder(sink), self.topics[sink]
         records = encoder(event).records
         if known is None or all(record.topic is not None for record in records):
             return records
-        found: list[Record] = []
+        copies: list[Record] = []
         names = topics[sink] if topics else []
         known.ensure(names)
         for encoder.topic in names:
-            found += encoder(event).records
-        return found
+            copies += encoder(event).records
+        return copies
 
     def add_records(self, parts: Parts, records: list[Record]) -> None:
         """Messages that the driver has, as a part of their own."""
@@ -137,7 +137,6 @@ class MessageSteps:
     ) -> None:
         """The parts of one sink."""
         targets, reports = self.targets, result.reports
-        rows = result.rows.where(F.col("sink") == sink)
         with_headers = any(report.with_headers for report in reports)
         steps = {step for report in reports for step in report.steps}
         parts.topics.update(t for report in reports for t in report.topics[sink])
@@ -147,9 +146,12 @@ class MessageSteps:
             if step in steps:
                 targets.add_records(parts, waiting)
                 waiting = []
-                chosen = rows.where(F.col("step") == step) if ddl else rows
-                packed = chosen.select(*PACKED_COLUMNS)
-                parts.frames.append(packed if parts.packed else unpacked(packed, with_headers))
+                unpacking = targets.unpacking
+                parts.frames.append(
+                    unpacking.rows(result.rows, sink, step)
+                    if parts.packed
+                    else unpacking.messages(result.rows, sink, step, with_headers)
+                )
             if step < len(ddl):
                 waiting += encoded(encoder, ddl[step])
         targets.add_records(parts, waiting)

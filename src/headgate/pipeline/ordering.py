@@ -87,6 +87,7 @@ class SourceClock:
 
     >>> clock = SourceClock(None)
     >>> clock.see(Event("row", event_time=1_000))
+    1000
     >>> clock.see(Event("row", event_time=10**18))
     >>> clock.newest
     1000
@@ -96,17 +97,15 @@ class SourceClock:
         self.newest = newest or 0
         self.limit = int(time.time() * 1_000_000) + AN_HOUR
 
-    def see(self, event: Event) -> None:
-        """Take in the time of a change."""
-        at = event.event_time
-        if at is not None and self.newest < at <= self.limit:
-            self.newest = at
-
-    def time_of(self, event: Event) -> int | None:
-        """When a change happened, in microseconds: by its commit number, where it has one."""
-        if event.commit_ts is not None:
-            return commit_time(event.commit_ts)
-        return None if (event.event_time or 0) > self.limit else event.event_time
+    def see(self, event: Event) -> int | None:
+        """Take in the time of a change; returns it by its commit number, where it has one."""
+        at, commit = event.event_time, event.commit_ts
+        if at is not None:
+            if at > self.limit:
+                at = None
+            elif at > self.newest:
+                self.newest = at
+        return at if commit is None else commit_time(commit)
 
 
 def by_commit(items: Iterable[T]) -> list[T]:

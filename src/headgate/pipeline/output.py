@@ -18,12 +18,12 @@ from headgate.codec.packing import packed
 from headgate.config.job import Job
 from headgate.core.event import Record
 from headgate.fastpath.convert import in_rows
-from headgate.pipeline.change import Change
+from headgate.pipeline.change import Change, MessageBatch
 from headgate.pipeline.counts import table_name
 from headgate.pipeline.delivery import DeliveryCheck, Fitting
-from headgate.pipeline.fast_path import FastPathResult
 from headgate.pipeline.plan import KnownTopics, Shapes
 from headgate.pipeline.rejections import Rejection, Rejections
+from headgate.pipeline.spliced_batch import FastPathResult
 from headgate.pipeline.work_rows import slices, work_rows
 from headgate.spark.row_packing import flat_rows, pack_messages
 
@@ -43,7 +43,10 @@ class Output(Protocol):
         """By sink, the shapes of the tables that have changes; messages have none."""
 
     def prepare(self, changes: Sequence[Change]) -> Rejections:
-        """Make what is written of changes, and tell the messages that cannot be written."""
+        """Make what is written of changes; the result is what cannot be written, and why."""
+
+    def accepts(self, spliced: FastPathResult, messages: MessageBatch) -> bool:
+        """Whether what was spliced of messages can be written as it is."""
 
     def rows(
         self, step: int, changes: Sequence[Change], spliced: FastPathResult | None
@@ -75,12 +78,12 @@ class Outgoing(NamedTuple):
 
 def outgoing(records: list[Record]) -> Outgoing:
     """Messages whose ids are among their headers."""
-    found = Outgoing(records, [], [])
+    messages = Outgoing(records, [], [])
     for record in records:
         headers = dict(record.headers or ())
-        found.names.append(headers.pop(ID_HEADER, b"").decode() or None)
-        found.headers.append(to_text(headers.items()))
-    return found
+        messages.names.append(headers.pop(ID_HEADER, b"").decode() or None)
+        messages.headers.append(to_text(headers.items()))
+    return messages
 
 
 class MessageOutput:
@@ -115,6 +118,10 @@ class MessageOutput:
                     rejections.setdefault(change.message, rejection)
         return rejections
 
+    def accepts(self, spliced: FastPathResult, messages: MessageBatch) -> bool:
+        """Whether what was spliced can be written: the fast path has looked at its sizes."""
+        return True
+
     def rows(
         self, step: int, changes: Sequence[Change], spliced: FastPathResult | None
     ) -> Iterator[pa.RecordBatch]:
@@ -129,7 +136,7 @@ class MessageOutput:
             topics.update({r.topic for r in outgoing.records if r.topic is not None})
             self.with_headers |= any(outgoing.headers)
             if spliced is not None:
-                rows, columns = spliced.messages(sink)
+                rows, columns = spliced.written_messages(sink)
                 topics.update(pc.unique(columns["topic"].drop_null()).to_pylist())
                 self.with_headers |= any_headers(columns)
                 if len(rows):

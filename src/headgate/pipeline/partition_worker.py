@@ -29,12 +29,13 @@ from headgate.pipeline.codecs import job_decoder, job_encoders
 from headgate.pipeline.counts import add_counts, add_table, full_name
 from headgate.pipeline.ddl_schedule import DdlSchedule
 from headgate.pipeline.dedup import identity, settle
-from headgate.pipeline.fast_path import FastPath, FastPathResult
+from headgate.pipeline.fast_path import FastPath
 from headgate.pipeline.intake import Intake
 from headgate.pipeline.ordering import by_commit
 from headgate.pipeline.output import MessageOutput, Output
 from headgate.pipeline.plan import BatchPlan, PartitionReport, PartitionState, PlannedDdl
 from headgate.pipeline.rejections import DeadLetters, invalid_event
+from headgate.pipeline.spliced_batch import FastPathResult
 from headgate.pipeline.table_output import TableOutput, placed
 from headgate.selection.selection import Selection
 from headgate.spark.api import fast_worker
@@ -107,10 +108,8 @@ class Worker:
             self.encoders = job_encoders(job, plan.topics)
             # DDL has encoders of its own, which learn from it: rows are completed elsewhere.
             self.ddl_output = MessageOutput(job, job_encoders(job, plan.topics), plan.topics)
-            if not plan.by_place:
-                self.fast_path = FastPath(
-                    job, self.tables, plan.catalog, plan.topics, self.encoders
-                )
+        if not plan.by_place and not self.gives_events:
+            self.fast_path = FastPath(job, self.tables, plan.catalog, plan.topics, self.encoders)
         self.partitions: dict[Partition, PartitionPass] = {}
         self.reports: list[bytes] = []
 
@@ -166,7 +165,11 @@ class PartitionPass:
         # The fast path knows the tables as they were before the batch.
         if worker.fast_path and not self.sorts and not self.ddl.planned:
             spliced = worker.fast_path.take(self.partition, messages)
-            if spliced is not None and self.intake.all_new(spliced.ids):
+            if (
+                spliced is not None
+                and self.intake.all_new(spliced.ids)
+                and self.output.accepts(spliced, MessageBatch(self.partition, messages, first))
+            ):
                 yield from self.take_spliced(messages, spliced)
                 return
         for several in bounded(messages, worker.rows_at_once):
@@ -309,9 +312,12 @@ class PartitionPass:
             yield from self.dead_letters.rows(rejections)
         if not changes and spliced is None:
             return
-        for event in (change.event for change in changes):
-            table = qualified(event.schema, event.table)
-            self.written[event.database, table, event.op or event.kind] += 1
+        counted = Counter(
+            (event.database, event.schema, event.table, event.op or event.kind)
+            for event in (change.event for change in changes)
+        )
+        for (database, schema, table, op), n in counted.items():
+            self.written[database, qualified(schema, table), op] += n
         if spliced is not None:
             written, losses = spliced.counted()
             self.written.update(written)

@@ -59,7 +59,7 @@ class PartitionState(msgspec.Struct):
     last_delete: Deleted | None = None
     """The last change, if it was a delete whose tombstone may follow."""
     committed: Resolved | None = None
-    """Where its last transaction ends, if its messages tell that and the job has to know."""
+    """Where its last transaction ends, if its messages have that and the job needs it."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class PartitionReport(msgspec.Struct):
     steps: list[int] = []
     """Between which DDL there are messages: before the first is 0."""
     shapes: list[Shapes] = []
-    """By sink, the shapes of the tables that have changes, as far as these tell."""
+    """By sink, the shapes of the tables that have changes, as far as the changes have them."""
     with_headers: bool = False
     """Whether any message has more headers than its id."""
     rejection: tuple[str, str] | None = None

@@ -52,15 +52,15 @@ def run(
     serving = status.serve(reporter, job.metrics) if job.metrics else None
     asked = threading.Event()
     try:
-        found = spark or job_session(job, master, long_running=not once)
         if spark is None:
-            start_workers(found)
-        job = with_session_settings(job, found)
+            spark = job_session(job, master, long_running=not once)
+            start_workers(spark)
+        job = with_session_settings(job, spark)
         reporter.storage = Storage(storage.uri, job.settings)
         with Lease(reporter.storage) as lease:
             once = once or job.source.connector.ends
-            check_conditions(found, job)
-            with closing(Engine(found, job)) as engine:
+            check_conditions(spark, job)
+            with closing(Engine(spark, job)) as engine:
                 engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
                 reporter.resume_from(engine.state)
                 with as_lost(lease):
@@ -161,13 +161,13 @@ def remote_paths(job: Job) -> list[str]:
 
 
 def with_session_settings(job: Job, spark: SparkSession) -> Job:
-    """A job that knows what the session knows of its file systems, from wherever it has that."""
+    """A job with the settings that the session has for the job's file systems."""
     paths = remote_paths(job)
     if not paths:
         return job
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
-    found = filesystem.session_settings(configuration, paths)
-    return replace(job, settings={**job.settings, **found})
+    settings = filesystem.session_settings(configuration, paths)
+    return replace(job, settings={**job.settings, **settings})
 
 
 def _run(
@@ -225,7 +225,7 @@ def _run_query(
 
 
 def ended(query: StreamingQuery, wait: float) -> bool:
-    """Whether a query has ended, or does within a time; whatever for."""
+    """Whether a query has ended, or does within a time, for any reason."""
     try:
         # Fractions of a second are taken, though not typed so.
         return bool(query.awaitTermination(wait))  # type: ignore[arg-type]

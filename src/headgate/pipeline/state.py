@@ -99,7 +99,7 @@ class State(msgspec.Struct):
     def transaction_end(self, expected: Iterable[Partition]) -> Resolved | None:
         """Where the last whole transaction ends; None while that is not known.
 
-        Ends of transactions in several partitions tell nothing of all of them together.
+        Ends of transactions in several partitions are not a state of all of them together.
         """
         ends = [each.committed for each in self.partitions if each.committed is not None]
         partitions = {*(each.partition for each in self.partitions), *expected}

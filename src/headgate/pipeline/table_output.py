@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,20 +12,22 @@ import pyarrow as pa
 
 from headgate.codec.sequence import arrival_sequence, arrival_text, sequence
 from headgate.config.job import Job
-from headgate.core.errors import internal_error
+from headgate.core.errors import SpliceError, internal_error
 from headgate.core.event import Event
 from headgate.formats import traits_of
-from headgate.landing.changes import Changes, PlacedEvents, Typing, changes_of
+from headgate.landing.changes import Changes, PlacedEvents, RowColumns, Typing, changes_of
+from headgate.landing.row_texts import row_columns
 from headgate.landing.shape import TableShape, union
-from headgate.pipeline.change import Change
+from headgate.pipeline.change import Change, MessageBatch
 from headgate.pipeline.counts import table_name
-from headgate.pipeline.fast_path import FastPathResult
 from headgate.pipeline.plan import Shapes
 from headgate.pipeline.rejections import Rejection, Rejections
+from headgate.pipeline.spliced_batch import FastPathResult
 from headgate.pipeline.work_rows import slices, work_rows
 from headgate.schema.changes import TableId
 from headgate.sinks.base import TableSink
 
+log = logging.getLogger(__name__)
 NEVER_RESOLVED = (
     "no-commit",
     "the change has no commit number, which watermarks are compared with; let the producer send "
@@ -51,6 +54,10 @@ class TableOutput:
         """What was prepared last, without what is rejected."""
         self._prepared: list[Changes] = []
         """By sink."""
+        self._spliced: RowColumns | None = None
+        """What the fast path took."""
+        self._alone: list[Changes] = []
+        """The same, typed by itself."""
 
     @property
     def shapes(self) -> list[Shapes]:
@@ -73,15 +80,18 @@ class TableOutput:
             if rejections:
                 self._changes = [c for c in self._changes if c.message not in rejections]
             before = len(rejections)
-            self._prepared = self.typed(self._changes, rejections)
+            self._prepared = self.typed_with_spliced(self._changes, rejections)
             if len(rejections) == before:
                 return rejections
 
-    def typed(self, changes: Sequence[Change], rejections: Rejections) -> list[Changes]:
-        """The changes by sink; why messages are rejected is added."""
+    def typed(
+        self, changes: Sequence[Change], rejections: Rejections, spliced: RowColumns | None = None
+    ) -> list[Changes]:
+        """The changes by sink, those that were spliced among them; why messages are rejected is
+        added."""
         given, before = placed(changes, self.job_id), len(rejections)
         try:
-            results = [changes_of(given, typing) for typing in self.typings]
+            results = [changes_of(given, typing, spliced) for typing in self.typings]
         except Exception as error:
             if len(changes) == 1:
                 reject(rejections, changes[0], internal_error(error))
@@ -93,8 +103,41 @@ class TableOutput:
             return []
         for result in results:
             for number, reason in result.rejected.items():
+                if number >= len(changes):
+                    raise SpliceError  # by itself it was not
                 reject(rejections, changes[number], reason)
         return results
+
+    def typed_with_spliced(
+        self, changes: Sequence[Change], rejections: Rejections
+    ) -> list[Changes]:
+        """Changes and spliced rows: those of one table have one shape, and tell its key."""
+        if self._spliced is None:
+            return self.typed(changes, rejections)
+        if not any(change.event.kind == "row" for change in changes):
+            return self._alone
+        return self.typed(changes, rejections, self._spliced)
+
+    def accepts(self, spliced: FastPathResult, messages: MessageBatch) -> bool:
+        """Take the rows that were spliced; False where one of them has to be decoded."""
+        self._spliced = None
+        try:
+            columns = row_columns(spliced.row_texts(messages, self.job_id))
+            if columns is None:
+                return False
+            alone = self.typed_alone(columns)
+        except Exception:  # the codecs find the message that it is about
+            log.warning("rows could not be spliced, and are decoded", exc_info=True)
+            return False
+        if any(result.rejected for result in alone):
+            return False
+        self._spliced, self._alone = columns, alone
+        return True
+
+    def typed_alone(self, columns: RowColumns) -> list[Changes]:
+        """Rows that were spliced, without the others of their batch."""
+        none = PlacedEvents([], [], [], [])
+        return [changes_of(none, typing, columns) for typing in self.typings]
 
     def rows(
         self, step: int, changes: Sequence[Change], spliced: FastPathResult | None
@@ -102,19 +145,23 @@ class TableOutput:
         """The packed changes of every table, for every sink."""
         if len(changes) < len(self._changes):  # repeats may have columns that are gone
             self._changes = list(changes)
-            self._prepared = self.typed(self._changes, {})
+            self._prepared = self.typed_with_spliced(self._changes, {})
         work: dict[str, list[Any]] = {n: [] for n in ("sink", "step", "table", "count", "changes")}
-        for sink, result in enumerate(self._prepared):
+        prepared = [*enumerate(self._prepared)]
+        for _, result in prepared:
             if result.nulled:
                 self.losses[(NULLED,)] += len(result.nulled)
-            for table in result.tables:
-                if table.rows.num_rows:
-                    self.learn(self._shapes[sink].setdefault(step, {}), table.shape)
-                    name = msgspec.json.encode(table.shape.table).decode()
-                    row = (sink, step, name, table.rows.num_rows, table.pack())
-                    for column, value in zip(work.values(), row):
-                        column.append(value)
-        self._changes, self._prepared = [], []  # which a job of many partitions would hold
+        changes_by_sink = [(sink, table) for sink, result in prepared for table in result.tables]
+        # Whole rows tell the order of columns.
+        for sink, table in sorted(changes_by_sink, key=lambda each: -len(each[1].shape.columns)):
+            if table.rows.num_rows:
+                self.learn(self._shapes[sink].setdefault(step, {}), table.shape)
+                name = msgspec.json.encode(table.shape.table).decode()
+                row = (sink, step, name, table.rows.num_rows, table.pack())
+                for column, value in zip(work.values(), row):
+                    column.append(value)
+        # A job of many partitions would hold them.
+        self._changes, self._prepared, self._spliced, self._alone = [], [], None, []
         for part in slices([len(packed) for packed in work["changes"]]):
             yield work_rows("tables", **{name: column[part] for name, column in work.items()})
 

@@ -30,7 +30,7 @@ from headgate.spark.storage import Storage
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 MOST_STEPS = 50_000
-"""So many steps of a batch can be told from those of the next."""
+"""So many steps of a batch can be distinguished from those of the next."""
 
 
 class TooManyStatements(HeadgateError):
@@ -43,7 +43,7 @@ class Merge:
 
     rows: DataFrame
     shapes: list[list[TableShape]]
-    """By sink, what the changes tell of their tables."""
+    """By sink, the shapes of the tables that have changes."""
 
 
 @dataclass(frozen=True)

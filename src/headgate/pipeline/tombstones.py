@@ -20,7 +20,7 @@ class Deleted(msgspec.Struct):
     event: Event
     """The delete, as it was decoded."""
     verdict: str
-    """What the job's row conditions say of it."""
+    """What the job's row conditions decide about it."""
     id: bytes | None = None
     """The identity of the delete."""
 
@@ -62,6 +62,10 @@ class TombstonePairs:
         `rows` has the number of each event's message.
         """
         deletes: dict[int, Deleted] = {}
+        if keys.null_count == len(keys):  # no tombstone has a delete
+            if any(event.kind == "row" for event in events):
+                self.last = None
+            return deletes
         for n, event in enumerate(events):
             if event.kind == "row":
                 self.last = None

@@ -114,7 +114,7 @@ def _parsed(where: str) -> tuple[Node, list[Token]]:
     try:
         tokens = sqlglot.tokenize(where, read="spark")
         trees = sqlglot.parse(where, read="spark")
-    except Exception as error:  # sqlglot raises whatever comes up in odd text
+    except Exception as error:  # for odd text sqlglot raises errors of any kind
         errors = getattr(error, "errors", None)
         place = f" at line {errors[0]['line']}, column {errors[0]['col']}" if errors else ""
         raise UsageError(

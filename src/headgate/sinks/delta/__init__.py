@@ -68,6 +68,11 @@ class DeltaSink(TableSink):
         return self.options.mode == "log"
 
     @property
+    def may_splice(self) -> bool:
+        """Whether rows may be spliced."""
+        return self.options.splice
+
+    @property
     def jars(self) -> tuple[str, ...]:
         """Those of the file system."""
         return jars_for(self.path)

@@ -5,7 +5,7 @@ TRUNCATE), `_position` of the delete, and `_at`, when it was landed, by which ol
 It is written before the commit of the delete itself; noted twice is noted once. Where notes are
 counted (tables without a key), `_app` and `_version` are the token of the commit they belong to:
 an attempt that did not get to its commit has changed nothing, and its notes do not count.
-Each kind of position has files of its own (`_kind`), whose statistics tell its newest position:
+Each kind of position has files of its own (`_kind`), whose statistics have its newest position:
 changes that are newer than that read nothing.
 """
 
@@ -72,9 +72,9 @@ class DeletedKeys:
         if table is None:
             return None
         chosen = condition(positions, newest_positions(table))
-        found = rows_of(table, chosen) if chosen else None
+        notes = rows_of(table, chosen) if chosen else None
         self.location.keep(table)
-        return found
+        return notes
 
     def everything(self) -> pa.Table | None:
         """All that is noted."""
@@ -118,8 +118,8 @@ def tidy(table: DeltaTable, before: int) -> None:
 
 def rows_of(table: DeltaTable, condition: str) -> pa.Table | None:
     """Notes; None for none."""
-    found = pa.table(table.scan(SCHEMA.names, condition)).cast(SCHEMA)
-    return found if found.num_rows else None
+    notes = pa.table(table.scan(SCHEMA.names, condition)).cast(SCHEMA)
+    return notes if notes.num_rows else None
 
 
 def newest_positions(table: DeltaTable) -> dict[str, str]:

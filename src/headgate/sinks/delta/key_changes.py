@@ -70,14 +70,14 @@ def key_changes(rows: pa.Table) -> Indexes:
 
 def left_out(changes: CombinedChanges, moved: Indexes, table: LandedTable) -> dict[str, Mask]:
     """By column that some of these updates leave out: all changes that do."""
-    found: dict[str, Mask] = {}
-    nobody = np.ones(changes.rows.num_rows, np.bool_)
+    masks: dict[str, Mask] = {}
+    all_changes = np.ones(changes.rows.num_rows, np.bool_)
     for column in table.shape.columns:
         is_there = column.name in changes.rows.column_names
-        mask = changes.unset.get(column.name) if is_there else nobody
+        mask = changes.unset.get(column.name) if is_there else all_changes
         if mask is not None and column.name not in table.shape.key and mask[moved].any():
-            found[column.name] = mask
-    return found
+            masks[column.name] = mask
+    return masks
 
 
 def landed_rows(old: pa.Table, columns: Sequence[str], table: LandedTable) -> pa.Table:
@@ -103,7 +103,7 @@ def moved_from(
     landed = {int(code): n for n, code in enumerate(codes[len(deletes) :], len(deletes))}
     current, updates = dict(landed), set(moved.tolist())
     before_delete: dict[int, int] = {}
-    found = np.full(len(deletes), -1, np.int64)
+    origins = np.full(len(deletes), -1, np.int64)
     for index in order.tolist():
         code = int(codes[index])
         if code in landed and not supersedes(positions[index], positions[landed[code]]):
@@ -113,5 +113,5 @@ def moved_from(
         elif not lacking[index]:
             current[code] = index
         elif index in updates:
-            found[index] = current[code] = before_delete.get(index - 1, -1)
-    return found
+            origins[index] = current[code] = before_delete.get(index - 1, -1)
+    return origins

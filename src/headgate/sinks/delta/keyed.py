@@ -55,7 +55,7 @@ def merge_by_key(
 def final_rows(
     table: LandedTable, changes: CombinedChanges, deleted: DeletedKeys, options: DeltaOptions
 ) -> FinalRows:
-    """The last state of each key that changes tell, completed by what is landed."""
+    """The last state of each key that has changes, completed by what is landed."""
     key, soft = table.shape.key, options.deletes == "soft"
     check_key(changes.rows, table)
     last = latest(with_moved_values(changes, table), key, keep_deleted=soft)
@@ -126,11 +126,11 @@ def completed(last: Latest, table: LandedTable, *, null_missing: bool) -> pa.Tab
     codes = key_codes(pa.concat_tables([rows.select(key), landed.select(key)]), key)
     at = np.full(int(codes.max()) + 1, -1, np.int64)
     at[codes[rows.num_rows :]] = np.arange(landed.num_rows)
-    found = at[codes[: rows.num_rows]]
-    indexes = pa.array(found, mask=found < 0)
+    places = at[codes[: rows.num_rows]]
+    indexes = pa.array(places, mask=places < 0)
     positions = landed.column(POSITION).combine_chunks().take(indexes)
     for name, gap in gaps.items():
-        landed_counts = gap.rows & (found >= 0) & is_later(positions, gap.known_at)
+        landed_counts = gap.rows & (places >= 0) & is_later(positions, gap.known_at)
         if (gap.required & ~landed_counts).any() and not null_missing:
             raise TableError(
                 f"a change of {shown(named(table.shape.table))} leaves out the column "
@@ -213,10 +213,10 @@ def write(table: LandedTable, token: Token, rows: pa.Table, last: Latest, *, sof
             merger.when_not_matched_by_source_update(marks, gone)
         else:
             merger.when_not_matched_by_source_delete(gone)
-    found = merger.execute()
-    inserted, updated = found["num_target_rows_inserted"], found["num_target_rows_updated"]
+    metrics = merger.execute()
+    inserted, updated = metrics["num_target_rows_inserted"], metrics["num_target_rows_updated"]
     ignored = max(upserts - inserted - updated, 0)
-    return Merged(inserted, updated, found["num_target_rows_deleted"], ignored)
+    return Merged(inserted, updated, metrics["num_target_rows_deleted"], ignored)
 
 
 def of_same_commit(*, soft: bool) -> str:

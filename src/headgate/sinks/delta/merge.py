@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 ATTEMPTS = 8
 """How often a commit is tried against other writers."""
 OPERATIONS = pa.array(["upsert", "delete", "truncate"])
-"""What a log says of an operation."""
+"""What operations are called in a log of changes."""
 
 
 def merge_table(lake: Lake, token: Token, packed: Sequence[bytes]) -> Merged:

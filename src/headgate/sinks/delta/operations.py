@@ -1,7 +1,7 @@
 """Operations on landed tables (landing/operations.py), each in one commit with its token.
 
-What is noted of a table's shape is committed after it. Where that was cut off, it is made up for
-when the operation comes again.
+The order of columns, and what is noted of a table's shape, are committed after it. Where that was
+cut off, it is made up for when the operation comes again.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def change_table(
     if token is None or not landed.has(token):
         if isinstance(operation, Describe):
             landed.describe(shape, lake.job, token)
-            return
-        change_rows(lake, operation, landed, token, versions)
+        else:
+            change_rows(lake, operation, landed, token, versions)
     elif not landed.has_just(token):
         return  # what came later has been done as well
-    landed = landed.again()
+    landed = landed.again().reordered(shape.names)
     if not landed.is_described(shape):
         landed.describe(shape, lake.job)
 
@@ -102,22 +102,14 @@ def rewrite(
 ) -> None:
     """Fill a table with converted rows of another, or with its own."""
     schema = lake.schema(shape)
-    own = schema.names[len(shape.columns) :]
-
     problems: list[NotConvertible] = []
 
     def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
         try:
-            columns = selected(batch, shape, select, lake.options)
+            return converted_rows(lake, batch, shape, select)
         except NotConvertible as error:
             problems.append(error)
             raise
-        arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
-        for name in own:
-            known = name in batch.schema.names
-            type_ = schema.field(name).type
-            arrays.append(batch.column(name) if known else pa.nulls(batch.num_rows, type_))
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     small = {name for name in whole_numbers(source.schema) if name not in source.large}
     stay = {name for name, each in select.items() if each.column in small}
@@ -129,6 +121,20 @@ def rewrite(
         if not problems:
             raise
         raise problems[0] from None
+
+
+def converted_rows(
+    lake: Lake, rows: pa.RecordBatch, shape: TableShape, select: Mapping[str, ColumnSource]
+) -> pa.RecordBatch:
+    """Rows of a table in another shape, with Headgate's own columns as they are."""
+    schema = lake.schema(shape)
+    columns = selected(rows, shape, select, lake.options)
+    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+    for each in schema.names[len(arrays) :]:
+        type_ = schema.field(each).type
+        known = each in rows.schema.names
+        arrays.append(rows.column(each) if known else pa.nulls(rows.num_rows, type_))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def move(

@@ -89,7 +89,12 @@ class DeltaOptions(TypePreferences):
         read=_remember_deletes,
     )
     optimize: str = option(
-        "auto", "join small files and remove old ones by and by, or never", ("auto", "off")
+        "auto",
+        "join small files, cluster rows by key and remove old files by and by, or never",
+        ("auto", "off"),
+    )
+    splice: bool = option(
+        True, "splice the rows of messages that look alike; the tables are the same"
     )
     adopt: bool = option(
         False, "go on with tables that another job, or this one with another checkpoint, landed"

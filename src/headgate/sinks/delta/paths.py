@@ -18,7 +18,7 @@ from headgate.core.errors import UsageError, shown
 from headgate.schema.changes import TableId
 
 RESERVED = "_headgate"
-"""The folder of what is no table."""
+"""The folder of Headgate's own files, which are not tables."""
 LONGEST = 160
 _ESCAPED = re.compile(r"[^A-Za-z0-9_.\-]|^[_.]|_(?=x)")
 _FIELDS = ("database", "table")
@@ -32,7 +32,7 @@ def escaped(name: str) -> str:
     """
     if not name:
         return "_x_"
-    text = _ESCAPED.sub(lambda found: f"_x{ord(found[0]):x}_", name)
+    text = _ESCAPED.sub(lambda match: f"_x{ord(match[0]):x}_", name)
     if len(text) <= LONGEST:
         return text
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
@@ -51,7 +51,9 @@ def check_template(template: str) -> str:
         fields = [""]
     for field in fields:
         if field not in _FIELDS:
-            raise UsageError(f"{shown(template)} is no path; use {{database}} and {{table}} in it")
+            raise UsageError(
+                f"{shown(template)} is not a path; use {{database}} and {{table}} in it"
+            )
     if "table" not in fields:
         raise UsageError(f"{shown(template)} has no {{table}}: all tables would be one")
     for part in template.split("/"):

@@ -28,6 +28,7 @@ from headgate.landing.changes import unpack
 from headgate.landing.evolution import follow
 from headgate.landing.operations import AddColumns, Rewrite
 from headgate.landing.shape import TableShape, union
+from headgate.landing.types import DATES
 from headgate.sinks.delta.kept import WAITING, KeptChanges
 from headgate.sinks.delta.lake import Lake
 from headgate.sinks.delta.options import DeltaOptions
@@ -35,7 +36,7 @@ from headgate.sinks.delta.paths import RESERVED
 from headgate.sinks.delta.state import JobState
 from headgate.sinks.delta.storage import delta_uri, storage_options
 from headgate.sinks.delta.table import JOB, LandedTable, Location, Token
-from headgate.sinks.delta.waiting import Reading, rows_after
+from headgate.sinks.delta.waiting import Reading, grown_rows, rows_after
 from headgate.spark.filesystem import for_spark
 from headgate.spark.state_files import read_state
 from headgate.spark.storage import Storage
@@ -48,11 +49,11 @@ ATTEMPTS = 5
 
 def read_version(spark: SparkSession, table: DeltaTable, uri: str) -> DataFrame:
     """The rows of a version of a Delta table."""
-    found = [f for f in table.protocol().reader_features or () if f in UNREADABLE]
-    found += ["partitions"] if table.metadata().partition_columns else []
-    if found:
+    features = [f for f in table.protocol().reader_features or () if f in UNREADABLE]
+    features += ["partitions"] if table.metadata().partition_columns else []
+    if features:
         raise UsageError(
-            f"{uri} uses {', '.join(found)}, and is not a table that Headgate wrote; rewrite it "
+            f"{uri} uses {', '.join(features)}, and is not a table that Headgate wrote; rewrite it "
             "without (delta.enableDeletionVectors=false, delta.columnMapping.mode=none)"
         )
     schema = StructType.fromJson(json.loads(table.schema().to_json()))
@@ -137,12 +138,11 @@ def _as_of(spark: SparkSession, place: _Place, state: JobState) -> DataFrame:
     shapes = _shapes(changes)
     if not shapes:
         return rows
-    shape, added = _followed(landed, shapes, lake, place.uri)
-    if added is not None:
-        for each in from_arrow_schema(added):
-            rows = rows.withColumn(each.name, F.lit(None).cast(each.dataType))
-    token = Token(app, merged + 1)
-    reading = Reading(lake, location, delta.version(), shape, added, token)
+    shape = _followed(landed, shapes, lake, place.uri)
+    reading = Reading(lake, location, delta.version(), shape, Token(app, merged + 1))
+    if shape.columns != landed.shape.columns:
+        schema = from_arrow_schema(lake.schema(shape), prefer_timestamp_ntz=True)
+        rows = rows.mapInArrow(grown_rows(reading), schema)
     return rows_after(rows, changes, reading)
 
 
@@ -152,12 +152,12 @@ def _version(lake: Lake, step: str) -> int:
 
 
 def _shapes(changes: DataFrame) -> list[TableShape]:
-    """What packed changes tell of their table."""
+    """The shapes that packed changes have of their table."""
 
     def shapes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = {msgspec.json.encode(unpack(b)[0]).decode() for b in batch[0].to_pylist()}
-            yield pa.RecordBatch.from_pydict({"shape": pa.array(sorted(found), pa.string())})
+            texts = {msgspec.json.encode(unpack(b)[0]).decode() for b in batch[0].to_pylist()}
+            yield pa.RecordBatch.from_pydict({"shape": pa.array(sorted(texts), pa.string())})
 
     rows = changes.mapInArrow(shapes, "shape string").distinct().collect()
     return [msgspec.json.decode(row.shape, type=TableShape) for row in rows]
@@ -165,20 +165,26 @@ def _shapes(changes: DataFrame) -> list[TableShape]:
 
 def _followed(
     landed: LandedTable, shapes: Sequence[TableShape], lake: Lake, uri: str
-) -> tuple[TableShape, pa.Schema | None]:
-    """The shape that a table will have, and the columns that it does not have yet."""
+) -> TableShape:
+    """The shape that a table will have."""
     [wanted] = union(shapes)
-    shape, added = landed.shape, None
+    shape = landed.shape
     for operation in follow(shape, wanted, lake.rules):
-        if isinstance(operation, Rewrite) or (isinstance(operation, AddColumns) and not shape.key):
-            raise UsageError(
-                f"the next merge will give {uri} other columns, and what it will be cannot be told "
-                "before; read it after that"
-            )
-        if isinstance(operation, AddColumns):
-            names = [column.name for column in operation.columns]
-            schema = lake.schema(operation.shape)
-            added = pa.schema([schema.field(name) for name in names])
+        if isinstance(operation, AddColumns | Rewrite):
+            if lake.options.mode != "log" and not _finds_rows(shape, operation.shape):
+                raise UsageError(
+                    f"the next merge will give {uri} other columns, and what it will be cannot be "
+                    "known before; read it after that"
+                )
             shape = operation.shape
-    key = wanted.key or shape.key
-    return msgspec.structs.replace(shape, key=key), added
+    return msgspec.structs.replace(shape, key=wanted.key or shape.key)
+
+
+def _finds_rows(before: TableShape, after: TableShape) -> bool:
+    """Whether the rows of a table are found by keys of the shape that it will have."""
+    types = {column.name: column.type for column in before.columns}
+    return bool(before.key) and all(
+        column.type == types[column.name] or column.type not in ("string", *DATES)
+        for column in after.columns
+        if column.name in before.key
+    )

@@ -57,7 +57,7 @@ def literal(value: Any) -> str | None:
 
 
 def range_of(column: pa.ChunkedArray, name: str, table: str | None = None) -> str | None:
-    """A condition that all of these values satisfy: their range. None where it cannot be said.
+    """A condition that all of these values satisfy: their range. None where SQL cannot express it.
 
     >>> range_of(pa.chunked_array([[7, 3]]), "id", "t")
     't."id" >= 3 AND t."id" <= 7'

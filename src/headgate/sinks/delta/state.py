@@ -99,7 +99,7 @@ class LakeState:
         write_state(self.storage, self.job_file, self.job)
 
     def to_resume(self) -> dict[str, TableId]:
-        """Parked tables that somebody has seen to, by the files that say so."""
+        """Parked tables that are to be resumed, by the files that ask for it."""
         waiting = self.waiting()
         if not waiting:
             return {}
@@ -160,8 +160,8 @@ def resume(storage: Storage, table: TableId) -> bool:
 
 def _read_all(storage: Storage, folder: str, type_: type[T]) -> dict[str, T]:
     names = [name for name in storage.names(folder) if name.endswith(".json")]  # none half written
-    found = {f"{folder}/{n}": read_state(storage, f"{folder}/{n}", type_) for n in names}
-    return {file: each for file, each in found.items() if each is not None}
+    states = {f"{folder}/{n}": read_state(storage, f"{folder}/{n}", type_) for n in names}
+    return {file: each for file, each in states.items() if each is not None}
 
 
 def _name(table: TableId) -> tuple[str, str]:

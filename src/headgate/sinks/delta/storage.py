@@ -61,22 +61,22 @@ def s3_options(bucket: str, settings: Mapping[str, str]) -> dict[str, str]:
         of_bucket = settings.get(f"{PREFIX}fs.s3a.bucket.{bucket}.{name}")
         return of_bucket or settings.get(f"{PREFIX}fs.s3a.{name}") or None
 
-    found = {"aws_conditional_put": "etag"}  # a commit never replaces another
+    options = {"aws_conditional_put": "etag"}  # a commit never replaces another
     for name, option in S3_OPTIONS.items():
         if (value := setting(name)) is not None:
-            found[option] = value
+            options[option] = value
     if "Anonymous" in (setting("aws.credentials.provider") or ""):
-        found["aws_skip_signature"] = "true"
+        options["aws_skip_signature"] = "true"
     if (endpoint := setting("endpoint")) is not None:
         if "://" not in endpoint:
             plain = (setting("connection.ssl.enabled") or "").lower() == "false"
             endpoint = f"{'http' if plain else 'https'}://{endpoint}"
-        found["aws_endpoint_url"] = endpoint
+        options["aws_endpoint_url"] = endpoint
         if endpoint.startswith("http:"):
-            found["aws_allow_http"] = "true"
+            options["aws_allow_http"] = "true"
         by_path = (setting("path.style.access") or "").lower() == "true"
-        found["aws_virtual_hosted_style_request"] = str(not by_path).lower()
-    return found
+        options["aws_virtual_hosted_style_request"] = str(not by_path).lower()
+    return options
 
 
 def azure_options(host: str, settings: Mapping[str, str]) -> dict[str, str]:
@@ -87,11 +87,11 @@ def azure_options(host: str, settings: Mapping[str, str]) -> dict[str, str]:
         of_account = settings.get(f"{PREFIX}fs.azure.{name}.{host}")
         return of_account or settings.get(f"{PREFIX}fs.azure.{name}") or None
 
-    found = {"azure_storage_account_name": account}
+    options = {"azure_storage_account_name": account}
     for name, option in AZURE_OPTIONS.items():
         if (value := setting(name)) is not None:
-            found[option] = value
+            options[option] = value
     endpoint = setting("account.oauth2.client.endpoint")
     if endpoint is not None:  # https://login.microsoftonline.com/TENANT/oauth2/token
-        found["azure_tenant_id"] = urlsplit(endpoint).path.strip("/").partition("/")[0]
-    return found
+        options["azure_tenant_id"] = urlsplit(endpoint).path.strip("/").partition("/")[0]
+    return options

@@ -2,7 +2,7 @@
 
 A table knows what it is: its properties have the shape that was landed, and the job that lands it.
 Every commit of a batch has the batch's token, and none is repeated behind its back: where another
-writer was faster, `CommitFailedError` says so, and whoever commits looks again.
+writer was faster, `CommitFailedError` is raised, and the caller looks at the table again.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from headgate.sinks.delta.statistics import writer_properties
 
 SHAPE, JOB, LARGE = "headgate.shape", "headgate.job", "headgate.large"
 """Properties of a landed table."""
+PLACE = "headgate.place"
+"""Noted with columns that were moved: their places."""
 WATERMARK = "headgate.watermark"
 """What a commit has its watermark under: in its own record, and as a transaction, which stays."""
 POSITION, DELETED, OP = "_position", "_deleted", "_op"
@@ -100,7 +102,7 @@ class Location:
 
 
 _KEPT: dict[tuple[str, int], DeltaTable] = {}
-"""Tables that this process has opened before, and that nobody uses now; the last one at the end."""
+"""Tables that this process has opened before and does not use now; the last one at the end."""
 MOST_KEPT = 500
 
 
@@ -257,6 +259,30 @@ class LandedTable:
             raise_if_not_exists=False,
             commit_properties=commit_of(token),
         )
+
+    def reordered(self, names: Sequence[str]) -> LandedTable:
+        """The table with its columns in this order, Headgate's own behind; files stay as they are.
+
+        Where its columns are others, it stays as it is.
+        """
+        present = [name for name in self.schema.names if name not in RESERVED]
+        if present == list(names) or sorted(present) != sorted(names):
+            return self
+        own = [name for name in self.schema.names if name in RESERVED]
+        # delta-rs takes schemas for equal that differ in their order only.
+        fields = [
+            self.schema.field(name).with_metadata({PLACE: str(place)})
+            for place, name in enumerate([*names, *own])
+        ]
+        write_deltalake(
+            self.delta,
+            pa.schema(fields).empty_table(),
+            mode="overwrite",
+            schema_mode="overwrite",
+            predicate="false",
+            commit_properties=commit_of(None),
+        )
+        return self.again()
 
     def note_large(self, columns: Iterable[str]) -> LandedTable:
         """The table with columns noted that have large whole numbers."""

@@ -27,7 +27,7 @@ TASKS_PER_CORE = 4
 _STORAGE = re.compile(
     r"object.?store|generic \w+ error|time[d ]*out|connect|no space", re.IGNORECASE
 )
-"""What delta-rs says where it is not the table's fault: another attempt may succeed."""
+"""Errors of delta-rs that are not the table's fault: another attempt may succeed."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TableResult:
     error: str | None = None
     remedy: str = ""
     stops: bool = False
-    """Whether the error is none of the table's, so that the job stops."""
+    """Whether the error is not the table's fault, so that the job stops."""
 
 
 def merge_tables(changes: DataFrame, lake: Lake, token: Token, tables: int) -> list[TableResult]:

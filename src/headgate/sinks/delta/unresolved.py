@@ -147,14 +147,14 @@ class UnresolvedStatements:
 
     def due(self, published: Published | None, until: str) -> list[Statement]:
         """The statements up to a point that are not applied, in the source's order."""
-        found = [
+        statements = [
             statement
             for name in self.names()
             if (statement := self.read(name)).resolved is not None
             and statement.resolved.order <= until
             and not is_settled(name, statement, published)
         ]
-        return sorted(found, key=lambda each: each.resolved or ("", 0))
+        return sorted(statements, key=lambda each: each.resolved or ("", 0))
 
     def settle(self, published: Published) -> None:
         """Remove the statements that are applied."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,12 +18,14 @@ from pyspark.sql.types import StructType
 
 from headgate.landing.changes import unpack
 from headgate.landing.latest import CombinedChanges, combined, filtered
+from headgate.landing.operations import ColumnSource
 from headgate.landing.shape import TableShape
 from headgate.landing.table_rows import DELETE, TRUNCATE, UPSERT
 from headgate.sinks.delta import keyed, keyless, sql
 from headgate.sinks.delta.fitting import fitted_rows
 from headgate.sinks.delta.lake import Lake
 from headgate.sinks.delta.merge import log_rows
+from headgate.sinks.delta.operations import converted_rows
 from headgate.sinks.delta.table import DELETED, OP, POSITION, LandedTable, Location, Token
 
 NEWER, UNSET = keyed.NEWER, "_unset"
@@ -38,8 +41,7 @@ class Reading:
     location: Location
     version: int
     shape: TableShape
-    added: pa.Schema | None
-    """Columns that the table does not have yet."""
+    """As it will be."""
     token: Token
     """Of the merge to come."""
 
@@ -51,17 +53,18 @@ class Reading:
 
 
 class GrownTable(LandedTable):
-    """A landed table with the columns that the next merge adds."""
+    """A landed table with the columns, and the types, that the next merge gives it."""
 
     def __init__(self, location: Location, delta: DeltaTable, reading: Reading) -> None:
         super().__init__(location, delta)
-        self.reading = reading
+        self.reading, self.landed = reading, LandedTable(location, delta)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Its columns, then the new ones."""
-        known = pa.schema(self.delta.schema().to_arrow())
-        return pa.schema([*known, *(self.reading.added or ())])
+        """Its columns."""
+        if self.shape.columns == self.landed.shape.columns:
+            return self.landed.schema
+        return self.reading.lake.schema(self.shape)
 
     @cached_property
     def shape(self) -> TableShape:
@@ -71,12 +74,37 @@ class GrownTable(LandedTable):
     def rows(self, columns: Sequence[str] | None = None, predicate: str | None = None) -> pa.Table:
         """Rows; new columns are null."""
         names = self.schema.names if columns is None else list(columns)
-        added = set(() if self.reading.added is None else self.reading.added.names)
-        found = super().rows([name for name in names if name not in added], predicate)
-        for name in added & set(names):
-            nulls = pa.nulls(found.num_rows, self.schema.field(name).type)
-            found = found.append_column(name, nulls)
-        return found.select(names)
+        known = [name for name in names if name in self.landed.schema.names]
+        rows = self.landed.rows(known, predicate)
+        chosen = [column for column in self.shape.columns if column.name in names]
+        shape = msgspec.structs.replace(self.shape, columns=tuple(chosen))
+        batches = [self.grown(batch, shape) for batch in rows.to_batches()]
+        schema = self.reading.lake.schema(shape)
+        return pa.Table.from_batches(batches, schema).select(names)
+
+    def grown(self, rows: pa.RecordBatch, shape: TableShape) -> pa.RecordBatch:
+        """Landed rows in a shape that the table will have."""
+        landed = {column.name: column for column in self.landed.shape.columns}
+        select = {}
+        for column in shape.columns:
+            known = landed.get(column.name)
+            if known is None:
+                select[column.name] = ColumnSource((column.mysql or "",))
+            else:
+                select[column.name] = ColumnSource((known.mysql or "",), known.name)
+        return converted_rows(self.reading.lake, rows, shape, select)
+
+
+def grown_rows(
+    reading: Reading,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task makes of landed rows, so that they have the columns that the table will have."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = reading.table()
+        yield from (table.grown(batch, table.shape) for batch in batches)
+
+    return run
 
 
 def rows_after(rows: DataFrame, changes: DataFrame, reading: Reading) -> DataFrame:
@@ -84,7 +112,7 @@ def rows_after(rows: DataFrame, changes: DataFrame, reading: Reading) -> DataFra
     is_log = reading.lake.options.mode == "log"
     extra = [] if is_log else from_arrow_schema(EXTRA).fields
     schema = StructType([*rows.schema.fields, *extra])
-    # Held, because the files of the changes go when they are merged.
+    # Checkpointed, because the files of the changes go when they are merged.
     last = changes.coalesce(1).mapInArrow(last_rows(reading), schema).localCheckpoint(eager=True)
     if is_log:
         return rows.unionByName(last)
@@ -116,8 +144,8 @@ def last_rows(
             changes = filtered(changes, upserts.to_numpy())
         schema = pa.schema([*table.schema, *EXTRA])
         last = last_by_key if table.shape.key else last_without_key
-        for found in last(table, changes, reading):
-            yield from as_rows(found, schema)
+        for rows in last(table, changes, reading):
+            yield from as_rows(rows, schema)
 
     return run
 

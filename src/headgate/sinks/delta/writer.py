@@ -182,13 +182,13 @@ class DeltaWriter(TableWriter):
             statement.database,
             statement.is_snapshot,
         )
-        found = operations(statement.changes, event, known, self.lake.rules)
+        plan = operations(statement.changes, event, known, self.lake.rules)
         versions = {
             self.lake.path(table): each.delta.version()
             for table, each in landed.opened.items()
             if each is not None
         }
-        return PendingStatement(token.version, found, versions)
+        return PendingStatement(token.version, plan, versions)
 
     def carry_out(
         self, operation: Operation, token: Token, versions: Mapping[str, int], statement: str
@@ -266,7 +266,7 @@ class DeltaWriter(TableWriter):
     def go_on(self, table: TableId, token: Token) -> None:
         """Merge the changes that were kept of a parked table, and take it back.
 
-        Cut off, it is done again with the same token, whatever is still kept.
+        Interrupted, it is done again with the same token, however much is still kept.
         """
         kept = self.kept(table)
         if steps := kept.steps():
