@@ -20,6 +20,9 @@ NEED_SPARK = (
 )
 
 
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")  # no test runs for long
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests."""
@@ -33,9 +36,9 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts Spark or a broker; a test that does so in another process says it itself."""
+    """Mark what starts a JVM; a test that does so in another process says it itself."""
     for item in items:
-        needed = {"spark", "broker"} & set(getattr(item, "fixturenames", ()))
+        needed = {"spark", "broker", "rocketmq_client"} & set(getattr(item, "fixturenames", ()))
         if needed or (isinstance(item, DoctestItem) and item.name.startswith(NEED_SPARK)):
             item.add_marker(pytest.mark.spark)
 

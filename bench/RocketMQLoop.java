@@ -5,10 +5,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageConst;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -16,8 +19,9 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * RocketMQ's own client in a loop, and nothing else: what a message costs before anybody looks at it.
  *
  * <p>Arguments: name server, file of messages (one per line), how many. Then, for each line of
- * standard input, `out TOPIC COUNT` sends so many of them in batches to the queues in turn, and
- * `in TOPIC COUNT` reads as many; each answers with the seconds that it took.
+ * standard input, `in TOPIC COUNT` reads so many messages, `load TOPIC COUNT` reads and keeps them
+ * in place of those of the file, and `out TOPIC COUNT` sends as many of those kept in batches to
+ * the queues in turn; each answers with the seconds that it took.
  */
 public class RocketMQLoop {
   private static final int BATCH = 256;
@@ -25,10 +29,10 @@ public class RocketMQLoop {
   public static void main(String[] args) throws Exception {
     String server = args[0];
     int count = Integer.parseInt(args[2]);
-    List<byte[]> bodies = new ArrayList<>(count);
+    List<Kept> kept = new ArrayList<>(count);
     try (BufferedReader lines = Files.newBufferedReader(Path.of(args[1]))) {
-      for (String line; bodies.size() < count && (line = lines.readLine()) != null; ) {
-        bodies.add(line.getBytes(StandardCharsets.UTF_8));
+      for (String line; kept.size() < count && (line = lines.readLine()) != null; ) {
+        kept.add(new Kept(line.getBytes(StandardCharsets.UTF_8), "orders", null, Map.of()));
       }
     }
     DefaultMQProducer producer = new DefaultMQProducer("bench-out");
@@ -40,10 +44,13 @@ public class RocketMQLoop {
       String[] words = line.split(" ");
       try {
         int wanted = Integer.parseInt(words[2]);
+        if (words[0].equals("load")) {
+          kept.clear();
+        }
         double seconds =
             words[0].equals("out")
-                ? out(producer, words[1], bodies.subList(0, wanted))
-                : in(server, words[1], wanted);
+                ? out(producer, words[1], kept.subList(0, wanted))
+                : in(server, words[1], wanted, words[0].equals("load") ? kept : null);
         System.out.println(seconds);
       } catch (Exception error) {
         System.out.println("failed " + error.toString().replace('\n', ' '));
@@ -53,22 +60,38 @@ public class RocketMQLoop {
     System.exit(0);
   }
 
-  private static double out(DefaultMQProducer producer, String topic, List<byte[]> bodies)
+  /** What a message has that its sender gave it. */
+  private record Kept(byte[] body, String tags, String keys, Map<String, String> properties) {
+    static Kept of(MessageExt message) {
+      Map<String, String> own = new HashMap<>(message.getProperties());
+      own.keySet().removeAll(MessageConst.STRING_HASH_SET);
+      return new Kept(message.getBody(), message.getTags(), message.getKeys(), own);
+    }
+
+    Message to(String topic) {
+      Message message = new Message(topic, tags, keys, body);
+      properties.forEach(message::putUserProperty);
+      return message;
+    }
+  }
+
+  private static double out(DefaultMQProducer producer, String topic, List<Kept> kept)
       throws Exception {
     List<MessageQueue> queues = producer.fetchPublishMessageQueues(topic);
     long start = System.nanoTime();
     int turn = 0;
-    for (int at = 0; at < bodies.size(); at += BATCH) {
+    for (int at = 0; at < kept.size(); at += BATCH) {
       List<Message> batch = new ArrayList<>(BATCH);
-      for (byte[] body : bodies.subList(at, Math.min(at + BATCH, bodies.size()))) {
-        batch.add(new Message(topic, "orders", body));
+      for (Kept each : kept.subList(at, Math.min(at + BATCH, kept.size()))) {
+        batch.add(each.to(topic));
       }
       producer.send(batch, queues.get(turn++ % queues.size()));
     }
     return (System.nanoTime() - start) / 1e9;
   }
 
-  private static double in(String server, String topic, int count) throws Exception {
+  private static double in(String server, String topic, int count, List<Kept> kept)
+      throws Exception {
     long start = System.nanoTime();
     DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("bench-in");
     consumer.setNamesrvAddr(server);
@@ -86,6 +109,9 @@ public class RocketMQLoop {
         List<MessageExt> messages = consumer.poll(1_000);
         for (MessageExt message : messages) {
           bytes += message.getBody().length;
+          if (kept != null) {
+            kept.add(Kept.of(message));
+          }
         }
         seen += messages.size();
         if (System.nanoTime() - start > 600e9) {

@@ -145,10 +145,10 @@ def measure(
 
 
 def bars(figures: Figures) -> list[Bar]:
-    found = [Bar("events", CEILING_BAR, figures.ratio("events", "ceiling"), "ceiling")]
+    all_bars = [Bar("events", CEILING_BAR, figures.ratio("events", "ceiling"), "ceiling")]
     if bar := FLINK_BARS.get(figures.name):
-        found.append(Bar("rows", bar, figures.ratio("rows", "flink"), "flink"))
-    return found
+        all_bars.append(Bar("rows", bar, figures.ratio("rows", "flink"), "flink"))
+    return all_bars
 
 
 HEAD = ["format", "work", "messages/s", "slowest to fastest", "MB/s", "of ceiling", "of Flink"]

@@ -66,12 +66,12 @@ class Flink:
         self, name: str, columns: str, path: Path, format: str, options: dict | None = None
     ) -> None:
         """A table of files, to read or to write."""
-        told = {"connector": "filesystem", "path": str(path), "format": format, **(options or {})}
-        self.define_with(name, columns, told)
+        files = {"connector": "filesystem", "path": str(path), "format": format}
+        self.define_with(name, columns, files | (options or {}))
 
-    def define_with(self, name: str, columns: str, told: dict[str, str]) -> None:
+    def define_with(self, name: str, columns: str, options: dict[str, str]) -> None:
         """A table of any connector."""
-        listed = ", ".join(f"'{option}' = '{value}'" for option, value in told.items())
+        listed = ", ".join(f"'{option}' = '{value}'" for option, value in options.items())
         self.execute(
             f"DROP TEMPORARY TABLE IF EXISTS {name}",
             f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ({listed})",

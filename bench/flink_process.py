@@ -40,8 +40,8 @@ def text(value) -> str | None:
 
 def rows(tables, query: str) -> dict:
     with tables.execute_sql(query).collect() as results:
-        found = [[KINDS[row.get_row_kind().name], *map(text, row)] for row in results]
-    return {"rows": found}
+        changelog = [[KINDS[row.get_row_kind().name], *map(text, row)] for row in results]
+    return {"rows": changelog}
 
 
 def begin(tables, statement: str) -> dict:
@@ -75,9 +75,9 @@ def main() -> None:
     print(json.dumps({"flink": __version__, "java": java}), file=answers)
 
     for line in sys.stdin:
-        ((command, told),) = json.loads(line).items()
+        ((command, argument),) = json.loads(line).items()
         try:
-            answer = COMMANDS[command](tables, told)
+            answer = COMMANDS[command](tables, argument)
         except Exception as error:  # the other side says it and goes on
             causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
             answer = {"error": (causes or [f"{type(error).__name__}: {error}"])[-1][:500]}

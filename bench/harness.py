@@ -148,7 +148,7 @@ Works = dict[str, Callable[[], float]]
 def take_turns(
     figures: Figures, works: Works, startups: Works, rounds: int, labels: dict[str, str]
 ) -> None:
-    """Every work once unmeasured and then so many times; one that fails is said and left out."""
+    """Every work once unmeasured and then so many times; a failure is reported and left out."""
     for round in range(rounds + 1):
         for kept, some in ((figures.seconds, works), (figures.startup, startups)):
             for work, run in list(some.items()):
@@ -230,9 +230,9 @@ def collected(rows: DataFrame) -> list[Row]:
     ]
 
 
-def difference(found: Iterable[Row], expected: Iterable[Row]) -> str:
+def difference(actual: Iterable[Row], expected: Iterable[Row]) -> str:
     """How rows differ from those that the messages stand for; empty when they do not."""
-    got, wanted = Counter(found), Counter(expected)
+    got, wanted = Counter(actual), Counter(expected)
     missing, extra = wanted - got, got - wanted
     if not missing and not extra:
         return ""

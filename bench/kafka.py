@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -14,6 +15,7 @@ from harness import (
     FLINK_COLUMNS,
     SAMPLE,
     Bar,
+    Figures,
     Row,
     Works,
     collected,
@@ -26,7 +28,6 @@ from harness import (
 from kafka_topics import (
     BROKER,
     LABELS,
-    LATENCY_SOURCE,
     PARTITIONS,
     READ_WHAT_IS_THERE,
     STATE,
@@ -37,26 +38,11 @@ from kafka_topics import (
     change_stream,
     filled,
     flink_rate,
-    flink_running,
     flink_topic,
     headgate_rate,
-    headgate_running,
     many_tables,
     new_target,
     target,
-)
-from latency import (
-    LATENCY_BARS,
-    LATENCY_HEAD,
-    LATENCY_SECONDS,
-    SLOW_PACE,
-    WARM_SECONDS,
-    KafkaFigures,
-    LatencyBar,
-    Running,
-    latency_bars,
-    latency_table,
-    measure_latency,
 )
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -71,6 +57,15 @@ TYPED = ("canal-json", "canal-json:ticdc")
 """The sources whose messages tell the types of columns."""
 TABLES_BAR = 0.7
 """A topic with many tables is converted no more than 30 % slower than one with one."""
+
+
+@dataclass
+class KafkaFigures(Figures):
+    """What was seen of the conversion of a source."""
+
+    source: str = ""
+
+
 SEEN_AS = {"-U": "-D", "+U": "+I"}
 COLD = 3
 """Unmeasured rounds before the one that everything has: no JVM here is warm, the broker's included,
@@ -145,7 +140,7 @@ def measure(
         measured.append(figures)
         print(f"\n{figures.name}: {count:,} messages of {size / count:.0f} bytes", flush=True)
         try:
-            with Broker(heap="1g", properties=BROKER) as broker:
+            with Broker(heap="1g", properties=BROKER, jvm_options=()) as broker:
                 measure_with(spark, flink, broker, figures, rounds + MORE)
         except Exception as error:  # what was measured before must not be lost
             figures.remark(f"not measured to the end: {first_line(error)}")
@@ -156,47 +151,53 @@ def measure(
 def measure_with(
     spark: SparkSession, flink: Flink | None, broker: Broker, figures: KafkaFigures, rounds: int
 ) -> None:
-    format = figures.source
-    source, sample = filled(broker, format, figures.messages), filled(broker, format, SAMPLE)
+    source = filled(broker, figures.source, figures.messages)
+    sample = filled(broker, figures.source, SAMPLE)
     check(spark, flink, broker, figures, sample)
-
-    def into(rate: Callable[..., float], by: object, topic: str) -> Callable[[], float]:
-        to = new_target(broker)
-
-        def run() -> float:
-            broker.empty_topic(to, PARTITIONS)
-            return rate(by, broker, format, topic, to)
-
-        return run
-
-    works: Works = {"headgate": into(headgate_rate, spark, source)}
-    if format == TABLES_SOURCE:
+    works = conversions(spark, flink, broker, figures.source, source)
+    if figures.source == TABLES_SOURCE:
         mixed = broker.create_topic("many-tables", PARTITIONS)
         broker.produce(mixed, many_tables(figures.messages))
-        works["many"] = into(headgate_rate, spark, mixed)
-    startups: Works = {"headgate": into(headgate_rate, spark, sample)}
-    running: dict[str, Running] = {"headgate": headgate_running}
-    if flink:
-        works["flink"] = into(flink_rate, flink, source)
-        startups["flink"] = into(flink_rate, flink, sample)
-        running["flink"] = lambda *told: flink_running(flink, *told)
+        works["many"] = into(broker, headgate_rate, spark, figures.source, mixed)
+    in_turns(figures, works, conversions(spark, flink, broker, figures.source, sample), rounds)
+
+
+def in_turns(figures: KafkaFigures, works: Works, startups: Works, rounds: int) -> None:
+    """The sides in turn, warmed up."""
     for _ in range(COLD):
         take_turns(figures, works, {}, 0, LABELS)
     take_turns(figures, works, startups, rounds, LABELS)
-    if format == LATENCY_SOURCE:
-        measure_latency(figures, broker, running)
 
 
-def bars(figures: KafkaFigures) -> list[Bar | LatencyBar]:
+def conversions(
+    spark: SparkSession, flink: Flink | None, broker: Broker, format: str, topic: str
+) -> Works:
+    """The conversion of a topic by each side, into a topic of its own."""
+    works: Works = {"headgate": into(broker, headgate_rate, spark, format, topic)}
+    if flink:
+        works["flink"] = into(broker, flink_rate, flink, format, topic)
+    return works
+
+
+def into(
+    broker: Broker, rate: Callable[..., float], by: object, format: str, topic: str
+) -> Callable[[], float]:
+    to = new_target(broker)
+
+    def run() -> float:
+        broker.empty_topic(to, PARTITIONS)
+        return rate(by, broker, format, topic, to)
+
+    return run
+
+
+def bars(figures: KafkaFigures) -> list[Bar]:
     ratio = figures.net_ratio("headgate")
-    found: list[Bar | LatencyBar] = [Bar("headgate", BARS[figures.source], ratio, "flink")]
+    all_bars = [Bar("headgate", BARS[figures.source], ratio, "flink")]
     if figures.source == TABLES_SOURCE:
         one, many = figures.speed("headgate"), figures.speed("many")
-        found.append(Bar("many", TABLES_BAR, many / one if one and many else None, "headgate"))
-    if figures.source == LATENCY_SOURCE:
-        for pace in LATENCY_BARS:
-            found += latency_bars(pace, figures.latency.get(("headgate", pace)))
-    return found
+        all_bars.append(Bar("many", TABLES_BAR, many / one if one and many else None, "headgate"))
+    return all_bars
 
 
 HEAD = ["conversion", "by", "messages/s", "slowest to fastest", "MB/s", "start-up", "sustained"]
@@ -230,8 +231,8 @@ def connector_fact(spark: SparkSession) -> str:
     """The jars of the connector that Spark was given: they need not be of its version."""
     given = spark.sparkContext.getConf().get("spark.jars", "") or ""
     names = {coordinate.split(":")[1] for coordinate in jars.coordinates_of("kafka")}
-    found = [path for path in map(Path, given.split(",")) if jars.artifact(path) in names]
-    return ", ".join(path.stem for path in found) or "none"
+    paths = [path for path in map(Path, given.split(",")) if jars.artifact(path) in names]
+    return ", ".join(path.stem for path in paths) or "none"
 
 
 def section(topics: list[KafkaFigures], rounds: int) -> list[str]:
@@ -259,16 +260,4 @@ def section(topics: list[KafkaFigures], rounds: int) -> list[str]:
         f"does not do. The bar of {TABLES} tables is {TABLES_BAR} of the speed with one. What each "
         "side writes is as above: Flink four short messages for three.",
     ]
-    if late := [line for figures in topics for line in latency_table(figures)]:
-        parts += [
-            "### Latency",
-            markdown(LATENCY_HEAD, late),
-            f"Each side at {SLOW_PACE:,} messages/s and at half of its own sustained speed, which "
-            f"a producer in a process of its own sends evenly for {LATENCY_SECONDS} s; the first "
-            f"{WARM_SECONDS} s do not count. Latency is from sending a message to the broker's "
-            "append of the last of what came of it, in milliseconds of one clock. Headgate runs as "
-            "`headgate run`; its **first message** is timed from the command, and judged at the "
-            "second start, when the class archive is there. Producer, broker and the side measured "
-            "share the machine's cores.",
-        ]
     return parts

@@ -78,12 +78,12 @@ def new_name(prefix: str) -> str:
 def new_target(broker: Broker) -> str:
     """A new topic that says when each message was appended, in files that can go one by one."""
     name = new_name("target")
-    told = {
+    settings = {
         "message_timestamp_type": "LogAppendTime",
         "segment_bytes": str(64 << 20),
         "file_delete_delay_ms": "0",
     }
-    broker.create_topic(name, PARTITIONS, **told)
+    broker.create_topic(name, PARTITIONS, **settings)
     return name
 
 
@@ -132,12 +132,12 @@ def headgate_rate(spark: SparkSession, broker: Broker, format: str, source: str,
 def headgate_running(broker: Broker, format: str, source: str, to: str) -> Iterator[None]:
     """`headgate run` as a user starts it, until it is told to stop."""
     from_uri, to_uri = headgate_uris(broker, format, source, to)
-    told = [f"--set={name}={value}" for name, value in headgate_settings().items()]
+    settings = [f"--set={name}={value}" for name, value in headgate_settings().items()]
     command = [sys.executable, "-m", "headgate", "run", "--from", from_uri, "--to", to_uri]
     log = FILES / "headgate-run.log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            [*command, *told, f"--master=local[{CORES}]"], stdout=out, stderr=out, cwd=ROOT
+            [*command, *settings, f"--master=local[{CORES}]"], stdout=out, stderr=out, cwd=ROOT
         )
     try:
         yield
@@ -154,13 +154,13 @@ def headgate_running(broker: Broker, format: str, source: str, to: str) -> Itera
 def flink_topic(
     flink: Flink, name: str, broker: Broker, topic: str, format: str, columns: str, **more: str
 ) -> None:
-    told = {
+    options = {
         "connector": "kafka",
         "topic": topic,
         "properties.bootstrap.servers": broker.bootstrap,
         "format": FLINK_FORMATS[format.partition(":")[0]],
     }
-    flink.define_with(name, columns, told | more)
+    flink.define_with(name, columns, options | more)
 
 
 READ_ALL = {"scan.startup.mode": "earliest-offset"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness import first_line, markdown, times
+from harness import SAMPLE, first_line, markdown, times
 from kafka_topics import BROKER, Broker
 from landing_changes import Changes, State
 from landing_sides import LAKE, Job, Peer
@@ -17,6 +17,8 @@ MICRO_BATCH = 10_000
 LARGE_BATCH = 1_000_000
 """The most messages that a job takes from Kafka at once by default."""
 ONE_TABLE_CHANGES = 500_000
+COLD = 3
+"""Unmeasured turns of one table: before some million messages no JVM is warm, as a job's is."""
 PEER_SECONDS = 12
 """How long the peer merges in a turn: a batch of all tables would take it minutes."""
 PEER_BAR, SPEED_BAR, GROWTH_BAR = 5.0, 60_000, 1.3
@@ -65,6 +67,8 @@ class LandingFigures:
     name: str
     changes: int
     rates: dict[str, list[float]] = field(default_factory=dict)
+    startups: list[float] = field(default_factory=list)
+    """Seconds of the same job over SAMPLE changes, where that is what is taken out."""
     remarks: list[str] = field(default_factory=list)
 
     def remark(self, text: str) -> None:
@@ -120,7 +124,7 @@ def measure(spark: SparkSession, count: int, rounds: int) -> list[LandingFigures
     for figures, run in parts:
         print(f"\nLanding, {figures.name}: {figures.changes:,} changes", flush=True)
         try:
-            with Broker(heap="1g", properties=BROKER) as broker:
+            with Broker(heap="1g", properties=BROKER, jvm_options=()) as broker:
                 run(broker, figures)
         except Exception as error:  # what was measured before must not be lost
             figures.remark(f"not measured to the end: {first_line(error)}")
@@ -166,19 +170,30 @@ def measure_load(
     job.remove()
 
 
-def compare(figures: LandingFigures, side: str, found: State, expected: State) -> None:
+def compare(figures: LandingFigures, side: str, state: State, expected: State) -> None:
     """Remark on the tables of a side that are not as they should be."""
-    if wrong := [name for name in expected if found.get(name) != expected[name]]:
+    if wrong := [name for name in expected if state.get(name) != expected[name]]:
         figures.remark(f"{side} landed {len(wrong)} of {len(expected)} tables wrong: {wrong[:3]}")
 
 
 def measure_one(spark: SparkSession, broker: Broker, figures: LandingFigures, rounds: int) -> None:
-    """One table; a micro-batch has all changes of a turn, fewer than a job takes by default."""
+    """One table; a micro-batch has all changes of a turn, fewer than a job takes by default.
+
+    What is measured is the speed without the start-up, which is the same job over few changes.
+    """
     changes = Changes(1, ROWS)
     job = loaded(spark, broker, changes)
+
+    def landed(count: int) -> float:
+        job.send(changes.batch(count))
+        return job.land(LARGE_BATCH)
+
+    for _ in range(COLD):
+        landed(figures.changes)
     for _ in range(rounds):
-        job.send(changes.batch(figures.changes))
-        figures.add("headgate", figures.changes / job.seconds(LARGE_BATCH))
+        startup, taken = landed(SAMPLE), landed(figures.changes)
+        figures.startups.append(startup)
+        figures.add("headgate", figures.changes / (taken - startup))
     compare(figures, "Headgate", job.state(), changes.state())
     job.remove()
 
@@ -246,6 +261,12 @@ def table(results: list[LandingFigures]) -> list[list[str]]:
     return lines
 
 
+def startup_text(results: list[LandingFigures]) -> str:
+    """How long a job takes to start, where it was measured."""
+    startups = [seconds for figures in results for seconds in figures.startups]
+    return f" ({median(startups):.2f} s)" if startups else ""
+
+
 def section(results: list[LandingFigures], rounds: int) -> list[str]:
     remarks = [f"- {f.name}: {remark}" for f in results for remark in f.remarks]
     right = (
@@ -277,7 +298,9 @@ def section(results: list[LandingFigures], rounds: int) -> list[str]:
         f"{PEER_SECONDS} s have gone, and its speed is that of the tables that it got to. The "
         "sides take turns.",
         f"**Large micro-batches**: {changes[ONE_TABLE]:,} changes of one table of {ROWS:,} rows "
-        "in a micro-batch, from message to landed rows. **A table that grows**: changes of one "
+        f"in a micro-batch, from message to landed rows, {COLD} times unmeasured. Here it is the "
+        f"start-up that is taken out, the time of the same job over {SAMPLE} changes"
+        f"{startup_text(results)}. **A table that grows**: changes of one "
         f"table of {ROWS:,} rows and of one of {ROWS * GROWTH:,}. With `merge_every` a time, "
         f"{changes[GROWING] // MICRO_BATCH} micro-batches are kept and then merged together (what "
         "1,000 changes a second make in five minutes), all of which is measured; with "

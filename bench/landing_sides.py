@@ -116,13 +116,13 @@ class Job:
 
 def landed_state(paths: dict[str, Path]) -> State:
     """The amounts in landed tables."""
-    found: State = {}
+    state: State = {}
     for name, path in paths.items():
         rows = DeltaTable(path).to_pyarrow_table(columns=["id", "amount"])
-        found[name] = dict(
+        state[name] = dict(
             zip(rows["id"].to_pylist(), rows["amount"].cast(pa.string()).to_pylist())
         )
-    return found
+    return state
 
 
 class Peer:

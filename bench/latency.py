@@ -16,12 +16,30 @@ from statistics import quantiles
 
 import messages
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from harness import FILES, Figures, first_line
-from kafka_topics import LABELS, PARTITIONS, Broker, change_stream, new_name, target
+from flink import Flink
+from harness import FILES, SAMPLE, first_line, markdown
+from kafka import COLD, KafkaFigures, conversions, in_turns
+from kafka_topics import (
+    BROKER,
+    LABELS,
+    PARTITIONS,
+    TARGET,
+    Broker,
+    change_stream,
+    filled,
+    flink_running,
+    headgate_running,
+    new_name,
+    target,
+)
+from kafka_topics import LATENCY_SOURCE as SOURCE
+from pyspark.sql import SparkSession
 
 from headgate.spark import jars
 
 SLOW_PACE = 1_000
+ROUNDS = 2
+"""Measured rounds of the sustained speed."""
 LATENCY_BARS = {"slow": (500, 1_500), "half": (2_000, 4_000)}
 """Milliseconds, p50 and p99: at SLOW_PACE, and at half of the sustained speed."""
 FIRST_BAR = 15.0
@@ -83,10 +101,9 @@ class LatencyBar:
 
 
 @dataclass
-class KafkaFigures(Figures):
-    """What was seen of the conversion, and how long its messages took."""
+class LatencyFigures(KafkaFigures):
+    """How fast each side is, and how long its messages took."""
 
-    source: str = ""
     latency: dict[tuple[str, str], Latency] = field(default_factory=dict)
     """By side and pace."""
 
@@ -99,7 +116,7 @@ VARYING = re.compile(
 
 def marked(text: bytes) -> bytes:
     """A message with a byte 1 for its number and time, and a byte 2 for its commit."""
-    return VARYING.sub(lambda found: b"\2" if found[0].isdigit() else b'"\1"', text)
+    return VARYING.sub(lambda match: b"\2" if match[0].isdigit() else b'"\1"', text)
 
 
 def stamped(text: bytes, number: int, sent: int, commit: int) -> bytes:
@@ -118,8 +135,8 @@ def paced(broker: Broker, topic: str, format: str, pace: int) -> tuple[int, floa
     file.write_bytes(b"\n".join(map(marked, texts)))
     clients = [*jars.checked(jars.CONNECTORS["kafka"]), *jars.SPARK_JARS.glob("slf4j-api-*.jar")]
     command = [str(jars.java()), "-Xmx512m", "-cp", ":".join(map(str, clients)), str(PRODUCER)]
-    told = [broker.bootstrap, topic, str(file), str(PARTITIONS), str(pace), str(LATENCY_SECONDS)]
-    done = subprocess.run([*command, *told], capture_output=True, text=True, check=True)
+    args = [broker.bootstrap, topic, str(file), str(PARTITIONS), str(pace), str(LATENCY_SECONDS)]
+    done = subprocess.run([*command, *args], capture_output=True, text=True, check=True)
     sent, seconds = done.stdout.split()[-2:]
     return int(sent), float(seconds)
 
@@ -133,20 +150,20 @@ def appended(broker: Broker, topic: str, last: int, wait: float) -> dict[int, tu
         {"bootstrap.servers": broker.bootstrap, "group.id": "latency", "log_level": 3}
     )
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
-    found: dict[int, tuple[int, int]] = {}
+    arrivals: dict[int, tuple[int, int]] = {}
     until, idle = time.monotonic() + wait, 0
     try:
-        while time.monotonic() < until and (last not in found or idle < 2):
+        while time.monotonic() < until and (last not in arrivals or idle < 2):
             records = consumer.consume(10_000, timeout=0.5)
             idle = 0 if records else idle + 1
             for record in records:
                 if record.error() is None and (note := NOTE.search(record.value() or b"")):
                     number, sent = int(note[1]), int(note[2])
                     when = record.timestamp()[1] * 1000
-                    found[number] = (sent, max(when, found.get(number, (0, 0))[1]))
+                    arrivals[number] = (sent, max(when, arrivals.get(number, (0, 0))[1]))
     finally:
         consumer.close()
-    return found
+    return arrivals
 
 
 Running = Callable[[Broker, str, str, str], AbstractContextManager[None]]
@@ -162,16 +179,34 @@ def latency(broker: Broker, running: Running, format: str, pace: int) -> Latency
         if not (primed := appended(broker, to, 0, READY)):
             raise RuntimeError(f"nothing arrived within {READY} s")
         sent, seconds = paced(broker, source, format, pace)
-        found = appended(broker, to, sent - 1, DRAIN)
+        arrivals = appended(broker, to, sent - 1, DRAIN)
     broker.delete_topic(source)
     first_counted = int(sent * WARM_SECONDS / LATENCY_SECONDS)
-    late = {n: (then - at) / 1000 for n, (at, then) in found.items() if n >= first_counted}
-    missing = sent - sum(1 for at, _ in found.values() if at)
+    late = {n: (then - at) / 1000 for n, (at, then) in arrivals.items() if n >= first_counted}
+    missing = sent - sum(1 for at, _ in arrivals.values() if at)
     first = primed[0][1] / 1e6 - began
     return Latency(pace, sent, seconds, late, missing, first)
 
 
-def measure_latency(figures: KafkaFigures, broker: Broker, sides: dict[str, Running]) -> None:
+def measure(spark: SparkSession, flink: Flink | None, count: int) -> list[LatencyFigures]:
+    """First the sustained speed of each side, then how long its messages take at two paces."""
+    figures = LatencyFigures(f"{SOURCE} → {TARGET}", count, 0, source=SOURCE)
+    print(f"\nLatency, {figures.name}", flush=True)
+    try:
+        with Broker(heap="1g", properties=BROKER, jvm_options=()) as broker:
+            topics = [filled(broker, SOURCE, size) for size in (count, SAMPLE)]
+            works, startups = (conversions(spark, flink, broker, SOURCE, t) for t in topics)
+            in_turns(figures, works, startups, ROUNDS)
+            sides: dict[str, Running] = {"headgate": headgate_running}
+            if flink:
+                sides["flink"] = lambda *args: flink_running(flink, *args)
+            measure_sides(figures, broker, sides)
+    except Exception as error:  # what was measured before must not be lost
+        figures.remark(f"not measured to the end: {first_line(error)}")
+    return [figures]
+
+
+def measure_sides(figures: LatencyFigures, broker: Broker, sides: dict[str, Running]) -> None:
     for side, running in sides.items():
         rate = figures.sustained(side) or figures.speed(side)
         paces = {"slow": SLOW_PACE, **({"half": int(rate / 2)} if rate else {})}
@@ -188,7 +223,7 @@ def measure_latency(figures: KafkaFigures, broker: Broker, sides: dict[str, Runn
             print(f"  latency  {LABELS[side]:31} {' '.join(seen.cells())}", flush=True)
 
 
-def remark_pace(figures: KafkaFigures, side: str, seen: Latency) -> None:
+def remark_pace(figures: LatencyFigures, side: str, seen: Latency) -> None:
     """Say where messages are missing, or were not sent as fast as they should have been."""
     if seen.missing:
         figures.remark(
@@ -206,21 +241,52 @@ def latency_bars(pace: str, seen: Latency | None) -> list[LatencyBar]:
     """What Headgate must hold at a pace; the first message is that of the second start."""
     at = "1,000/s" if pace == "slow" else "half speed"
     p50, p99 = LATENCY_BARS[pace]
-    found = [
+    bars = [
         LatencyBar(pace, f"p50 at {at}", p50, seen and seen.at(50), "ms"),
         LatencyBar(pace, f"p99 at {at}", p99, seen and seen.at(99), "ms"),
     ]
     if pace == "half":
-        found.append(LatencyBar(pace, "first message", FIRST_BAR, seen and seen.first, "s"))
-    return found
+        bars.append(LatencyBar(pace, "first message", FIRST_BAR, seen and seen.first, "s"))
+    return bars
 
 
-LATENCY_HEAD = ["conversion", "by", "sent/s", "p50", "p99", "first message", "bar"]
+def bars(figures: LatencyFigures) -> list[LatencyBar]:
+    return [
+        bar
+        for pace in LATENCY_BARS
+        for bar in latency_bars(pace, figures.latency.get(("headgate", pace)))
+    ]
 
 
-def latency_table(figures: KafkaFigures) -> list[list[str]]:
+HEAD = ["conversion", "by", "sent/s", "p50", "p99", "first message", "bar"]
+
+
+def table(results: list[LatencyFigures]) -> list[list[str]]:
     lines = []
-    for (side, pace), seen in figures.latency.items():
-        judged = latency_bars(pace, seen) if side == "headgate" else []
-        lines.append([figures.name, LABELS[side], *seen.cells(), "; ".join(map(str, judged))])
+    for figures in results:
+        for (side, pace), seen in figures.latency.items():
+            judged = latency_bars(pace, seen) if side == "headgate" else []
+            lines.append([figures.name, LABELS[side], *seen.cells(), "; ".join(map(str, judged))])
     return lines
+
+
+def section(results: list[LatencyFigures], rounds: int) -> list[str]:
+    sustained = [
+        f"{LABELS[side]} {speed:,.0f} messages/s"
+        for side in ("headgate", "flink")
+        if (speed := results[0].sustained(side))
+    ]
+    remarks = [f"- {f.name}: {remark}" for f in results for remark in f.remarks]
+    return [
+        "## Latency",
+        markdown(HEAD, table(results)),
+        *(["\n".join(remarks)] if remarks else []),
+        f"Topic to topic, each side at {SLOW_PACE:,} messages/s and at half of its own sustained "
+        f"speed as it was in this run ({', '.join(sustained)}; {ROUNDS} rounds after {COLD + 1}), "
+        "which a producer in a process of its own sends evenly for "
+        f"{LATENCY_SECONDS} s; the first {WARM_SECONDS} s do not count. Latency is from sending a "
+        "message to the broker's append of the last of what came of it, in milliseconds of one "
+        "clock. Headgate runs as `headgate run`; its **first message** is timed from the command, "
+        "and judged at the second start, when the class archive is there. Producer, broker and the "
+        "side measured share the machine's cores.",
+    ]

@@ -2,7 +2,7 @@
 
 One Spark session with two cores and one warm Flink process with parallelism 2 take turns over the
 same files. Each work is done once unmeasured and then --rounds times; the median counts. A missed
-bar is said, never an error.
+bar is reported, never an error.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ import datetime
 import os
 import platform
 import subprocess
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import convert
 import decode
 import kafka
 import landing
 import landing_sides
+import latency
 import messages
 import rocketmq
 from flink import ENVIRONMENT, Flink, start
@@ -37,7 +40,6 @@ from harness import (
     stop_spark,
 )
 from kafka_topics import FLINK_CONNECTOR, SERVER, connector_settings, flink_jars
-from latency import LATENCY_HEAD, latency_table
 from page import section, summary, write
 from pyspark.sql import SparkSession
 
@@ -74,7 +76,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--formats", default=",".join(messages.FORMATS), help="comma-separated")
     parser.add_argument(
         "--only",
-        choices=("decode", "convert", "kafka", "rocketmq", "landing"),
+        choices=("decode", "convert", "kafka", "latency", "rocketmq", "landing"),
         help="one of the parts",
     )
     parser.add_argument("--rounds", type=int, default=3)
@@ -103,29 +105,73 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def main() -> None:
-    args = arguments()
-    load = os.getloadavg()[0]
-    with_kafka = args.only in (None, "kafka", "rocketmq", "landing")
-    jars = flink_jars() if with_kafka and args.only != "landing" else []
-    with_delta = landing_sides.session_settings() if args.only in (None, "landing") else {}
-    settings = connector_settings() if with_kafka else {}
-    if args.only == "landing":
-        settings = with_delta
+@dataclass
+class Processes:
+    """Spark and Flink, which take turns; each part can have them anew."""
 
-    def processes() -> tuple[SparkSession, Flink | None, str | None]:
-        """Spark and Flink anew: what a JVM compiled for one part is not what suits another."""
-        flink, why_not = (
-            (None, "left out")
-            if args.no_flink or args.only in ("rocketmq", "landing")
-            else start(args.flink_env, FILES / "flink.log", jars)
+    args: argparse.Namespace
+    spark: SparkSession = field(init=False)
+    flink: Flink | None = field(init=False, default=None)
+    without_flink: str | None = field(init=False, default=None)
+
+    @property
+    def with_kafka(self) -> bool:
+        return self.args.only in (None, "kafka", "latency", "rocketmq", "landing")
+
+    def start(self) -> None:
+        """Both: what a JVM compiled for one part is not what suits another."""
+        only = self.args.only
+        if self.args.no_flink or only in ("rocketmq", "landing"):
+            self.flink, self.without_flink = None, "left out"
+        else:
+            jars = flink_jars() if self.with_kafka else []
+            self.flink, self.without_flink = start(self.args.flink_env, FILES / "flink.log", jars)
+        if self.without_flink:
+            print(f"Flink: {self.without_flink}", flush=True)
+        if only == "landing":
+            self.spark = start_spark(landing_sides.session_settings())
+        else:
+            self.spark = start_spark(connector_settings() if self.with_kafka else {})
+
+    def stop(self) -> None:
+        stop_spark(self.spark)
+        self.stop_flink()
+
+    def stop_flink(self) -> None:
+        if self.flink:
+            self.flink.close()
+            self.flink = None
+
+
+@dataclass
+class Results:
+    """What was measured, part by part."""
+
+    decoded: list[Any] = field(default_factory=list)
+    converted: list[Any] = field(default_factory=list)
+    topics: list[Any] = field(default_factory=list)
+    latencies: list[Any] = field(default_factory=list)
+    queues: list[Any] = field(default_factory=list)
+    landed: list[Any] = field(default_factory=list)
+
+    def parts(self) -> list[tuple[Any, list[Any]]]:
+        """The module and the figures of each part that was measured."""
+        every = (
+            (decode, self.decoded),
+            (convert, self.converted),
+            (kafka, self.topics),
+            (latency, self.latencies),
+            (rocketmq, self.queues),
+            (landing, self.landed),
         )
-        if why_not:
-            print(f"Flink: {why_not}", flush=True)
-        return start_spark(settings), flink, why_not
+        return [(module, figures) for module, figures in every if figures]
 
-    spark, flink, why_not = processes()
-    facts = {
+
+def facts_of(run: Processes, load: float) -> dict[str, str]:
+    """What the figures depend on."""
+    spark, flink = run.spark, run.flink
+    with_delta = run.args.only in (None, "landing")
+    return {
         "Date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Commit": commit(),
         "Machine": f"{machine()}; load average {load:.2f} when the run began",
@@ -135,85 +181,92 @@ def main() -> None:
         f"msgspec {version('msgspec')}",
         "Flink": f"{flink.version}, parallelism {CORES}, default heap, Java {flink.java}"
         if flink
-        else why_not,
-        "Kafka": "left out"
-        if not with_kafka
-        else f"{SERVER[0]}; Spark's connector: {kafka.connector_fact(spark)}; "
-        f"Flink's: {FLINK_CONNECTOR[0]}",
+        else str(run.without_flink),
+        "Kafka": f"{SERVER[0]}; Spark's connector: {kafka.connector_fact(spark)}; "
+        f"Flink's: {FLINK_CONNECTOR[0]}"
+        if run.with_kafka
+        else "left out",
         "Delta": landing_sides.delta_fact() if with_delta else "left out",
     }
-    for name, fact in facts.items():
-        print(f"{name}: {fact}")
-    results, conversions, topics, queues, landed = [], [], [], [], []
-    try:
-        if args.only in (None, "decode"):
-            if flink:
-                flink.execute(
-                    f"CREATE TEMPORARY TABLE nowhere ({FLINK_COLUMNS}) "
-                    "WITH ('connector' = 'blackhole')"
-                )
-            for format in args.formats:
-                results.append(decode.measure(spark, flink, format, args.messages, args.rounds))
-        if args.only in (None, "convert"):
-            for pair in convert.PAIRS:
-                conversions.append(convert.measure(spark, flink, pair, args.messages, args.rounds))
-        if args.only in (None, "kafka"):
-            if results or conversions:
-                stop_spark(spark)
-                if flink:
-                    flink.close()
-                spark, flink, _ = processes()
-            topics += kafka.measure(spark, flink, args.messages, args.rounds)
-        if args.only in (None, "rocketmq"):
-            if flink:
-                flink.close()
-                flink = None
-            queues += rocketmq.measure(spark, args.messages, args.rounds)
-        if args.only in (None, "landing"):
-            if args.only is None:
-                stop_spark(spark)
-                spark = start_spark(with_delta)
-            landed += landing.measure(spark, args.messages, args.rounds)
-    finally:
-        stop_spark(spark)
-        if flink:
-            flink.close()
 
-    print(f"\n{args.messages:,} messages per format, median of {args.rounds}; this run only")
-    if results:
-        print("\n" + plain(decode.HEAD, decode.table(results)))
-    if conversions:
-        print("\n" + plain(convert.HEAD, convert.table(conversions)))
-    for figures in topics:
+
+def measure(run: Processes, results: Results) -> None:
+    """Every part that is asked for, in turn."""
+    args = run.args
+    if args.only in (None, "decode"):
+        if run.flink:
+            run.flink.execute(
+                f"CREATE TEMPORARY TABLE nowhere ({FLINK_COLUMNS}) WITH ('connector' = 'blackhole')"
+            )
+        for format in args.formats:
+            figures = decode.measure(run.spark, run.flink, format, args.messages, args.rounds)
+            results.decoded.append(figures)
+    if args.only in (None, "convert"):
+        for pair in convert.PAIRS:
+            figures = convert.measure(run.spark, run.flink, pair, args.messages, args.rounds)
+            results.converted.append(figures)
+    if args.only in (None, "kafka"):
+        if results.parts():
+            run.stop()
+            run.start()
+        results.topics += kafka.measure(run.spark, run.flink, args.messages, args.rounds)
+    if args.only in (None, "latency"):
+        results.latencies += latency.measure(run.spark, run.flink, args.messages)
+    if args.only in (None, "rocketmq"):
+        run.stop_flink()
+        results.queues += rocketmq.measure(run.spark, args.messages, args.rounds)
+    if args.only in (None, "landing"):
+        if args.only is None:
+            stop_spark(run.spark)
+            run.spark = start_spark(landing_sides.session_settings())
+        results.landed += landing.measure(run.spark, args.messages, args.rounds)
+
+
+def print_tables(results: Results) -> None:
+    if results.decoded:
+        print("\n" + plain(decode.HEAD, decode.table(results.decoded)))
+    if results.converted:
+        print("\n" + plain(convert.HEAD, convert.table(results.converted)))
+    for figures in results.topics:
         print("\n" + plain(kafka.HEAD, kafka.table(figures)))
-        if figures.latency:
-            print("\n" + plain(LATENCY_HEAD, latency_table(figures)))
-    if queues:
-        print("\n" + plain(rocketmq.HEAD, rocketmq.table(queues)))
-    if landed:
-        print("\n" + plain(landing.HEAD, landing.table(landed)))
-    if startups := startup_table(results, "rows"):
+    if results.latencies:
+        print("\n" + plain(latency.HEAD, latency.table(results.latencies)))
+    if results.queues:
+        print("\n" + plain(rocketmq.HEAD, rocketmq.table(results.queues)))
+    if results.landed:
+        print("\n" + plain(landing.HEAD, landing.table(results.landed)))
+    if startups := startup_table(results.decoded, "rows"):
         print(f"\nThe same jobs over {SAMPLE} messages (start-up)")
         print(plain(decode.STARTUP_HEAD, startups))
-    if startups := startup_table(conversions, "headgate"):
+    if startups := startup_table(results.converted, "headgate"):
         print(f"\nThe same conversions of {SAMPLE} messages (start-up)")
         print(plain(convert.STARTUP_HEAD, startups))
-    for figures in [*results, *conversions, *topics, *queues, *landed]:
-        for remark in figures.remarks:
-            print(f"! {figures.name}: {remark}")
+    for _, measured in results.parts():
+        for figures in measured:
+            for remark in figures.remarks:
+                print(f"! {figures.name}: {remark}")
+
+
+def main() -> None:
+    args, results = arguments(), Results()
+    load = os.getloadavg()[0]
+    run = Processes(args)
+    run.start()
+    try:
+        facts = facts_of(run, load)
+        for name, fact in facts.items():
+            print(f"{name}: {fact}")
+        measure(run, results)
+    finally:
+        run.stop()
+
+    print(f"\n{args.messages:,} messages per format, median of {args.rounds}; this run only")
+    print_tables(results)
     sections: list[str] = []
-    parts = (
-        (decode, results),
-        (convert, conversions),
-        (kafka, topics),
-        (rocketmq, queues),
-        (landing, landed),
-    )
-    for part, figures in parts:
-        if figures:
-            bars = summary([(f.name, bar) for f in figures for bar in part.bars(f)], args.messages)
-            print(f"\n{bars}")
-            sections.append(section(part.section(figures, args.rounds), facts, bars))
+    for part, figures in results.parts():
+        bars = summary([(f.name, bar) for f in figures for bar in part.bars(f)], args.messages)
+        print(f"\n{bars}")
+        sections.append(section(part.section(figures, args.rounds), facts, bars))
     if args.out:
         write(args.out, sections)
         print(f"\nwrote {args.out}")

@@ -25,7 +25,7 @@ JOB = Path(__file__).with_name("job.yaml")
 
 @dataclass
 class Outcome:
-    """What the two runs said, and what they wrote."""
+    """What the two runs reported, and what they wrote."""
 
     first: Status
     second: Status

@@ -65,14 +65,14 @@ def schema() -> str:
 
 def tables(lake: Path) -> dict[str, pa.Table]:
     """The landed tables, without the column that Headgate adds."""
-    found = {name: DeltaTable(lake / DATABASE / name).to_pyarrow_table() for name in TABLES}
-    return {name: rows.drop_columns(["_position"]).sort_by(KEY) for name, rows in found.items()}
+    landed = {name: DeltaTable(lake / DATABASE / name).to_pyarrow_table() for name in TABLES}
+    return {name: rows.drop_columns(["_position"]).sort_by(KEY) for name, rows in landed.items()}
 
 
 def wrong_rows(landed: pa.Table, truth: Mapping[Any, Mapping[str, Any]]) -> int:
     """How many rows of a landed table are not the truth's."""
-    found = {row[KEY]: {n: without_zone(v) for n, v in row.items()} for row in landed.to_pylist()}
-    return sum(found.get(key) != truth.get(key) for key in found.keys() | truth.keys())
+    rows = {row[KEY]: {n: without_zone(v) for n, v in row.items()} for row in landed.to_pylist()}
+    return sum(rows.get(key) != truth.get(key) for key in rows.keys() | truth.keys())
 
 
 def without_zone(value: Any) -> Any:

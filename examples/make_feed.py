@@ -140,8 +140,8 @@ def main(folder: Path = FEED) -> None:
         write = write_parquet if file.endswith(".parquet") else write_lines
         write(folder / file, messages)
     write_json(folder / "truth.json", truth(shop))
-    told = ("file", "line", "code", "what")
-    write_json(folder / "broken.json", [{n: getattr(b, n) for n in told} for b in BROKEN])
+    names = ("file", "line", "code", "what")
+    write_json(folder / "broken.json", [{n: getattr(b, n) for n in names} for b in BROKEN])
 
 
 if __name__ == "__main__":

@@ -28,9 +28,9 @@ class Hop(NamedTuple):
 
 def dialects() -> list[str]:
     """Every dialect, from the start round to the start again."""
-    found = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
-    at = found.index(START)
-    return [*found[at + 1 :], *found[:at], START]
+    specs = [f"{name}:{dialect}" for name in MODULES for dialect in load(name).dialects]
+    at = specs.index(START)
+    return [*specs[at + 1 :], *specs[:at], START]
 
 
 def around(messages: DataFrame) -> tuple[list[Hop], DataFrame]:
@@ -39,9 +39,9 @@ def around(messages: DataFrame) -> tuple[list[Hop], DataFrame]:
     spec = START
     for to in dialects():
         events = decoded(messages, spec)
-        told = {"schema": SCHEMA, **OPTIONS.get(to, {})}
-        out = headgate.encode(events, to, topic=TOPIC, **told).localCheckpoint()
-        without = headgate.dead_letters(events, to, **told)
+        options = {"schema": SCHEMA, **OPTIONS.get(to, {})}
+        out = headgate.encode(events, to, topic=TOPIC, **options).localCheckpoint()
+        without = headgate.dead_letters(events, to, **options)
         codes = out.select(F.explode("losses").alias("code")).unionByName(
             without.where("kind <> 'invalid'").select(F.col("kind").alias("code"))
         )

@@ -40,12 +40,12 @@ def sql_types(table: str, row: Row) -> dict[str, int]:
 def old_values(step: Step) -> list[dict[str, str | None]]:
     """The changed columns; Canal's set of them is one per message and only grows, row by row."""
     changed: set[str] = set()
-    found = []
+    values = []
     for before, after in step.rows:
         old, new = (text_values(step.table, row or {}) for row in (before, after))
         changed |= {n for n in old if old[n] != new[n]}
-        found.append({n: v for n, v in old.items() if n in changed})
-    return found
+        values.append({n: v for n, v in old.items() if n in changed})
+    return values
 
 
 def canal(shop: Shop) -> Iterator[Message]:

@@ -743,7 +743,7 @@ def test_starting(text, expected):
         ("kafka://h/t?starting=erliest", "did you mean 'earliest'?"),
         ("kafka://h/t?starting={", "no JSON of offsets"),
         ('kafka://h/t?starting={"t":5}', "no JSON of offsets"),
-        ("in?starting=latest", "a file source starts at its beginning"),
+        ("in?starting=latest", "this source starts at its beginning"),
         ("kafka://h/t?protcol=maxwell", "did you mean 'protocol'?"),
         ("kafka://h/t?protocol", "'protocol' has no value"),
         ("kafka://h/t?protocol=maxwell&format=maxwell", "'protocol' is given twice"),

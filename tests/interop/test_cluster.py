@@ -19,7 +19,7 @@ from paths import ROOT
 @contextmanager
 def cluster(folder: Path) -> Iterator[str]:
     """A standalone master with two workers on loopback, which keep what they run in a folder."""
-    from kafka_broker import free_ports
+    from server_process import free_ports
 
     home = Path(pyspark.__file__).parent
     port, *ui = free_ports(4)

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from job_runs import wait_for
-from kafka_broker import free_ports
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from rocketmq_server import ADMIN, BROKER_CONF, Sent, Server
+from server_process import free_ports
 
 from headgate.config.uris import parse_source
 from headgate.core.errors import UsageError, reason_of

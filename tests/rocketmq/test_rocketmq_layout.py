@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from base64 import b64decode
+from types import ModuleType
 
 import pytest
 
@@ -83,12 +84,8 @@ def test_a_table_that_cannot_be_a_tag_is_none() -> None:
     assert {} == read(properties(None, "a\1b"))
 
 
-def test_no_name_of_rocketmqs_own_is_taken_for_a_header() -> None:
-    jpype = pytest.importorskip("jpype")
-    from headgate.rocketmq import jvm
-
-    jvm.start()
-    constants = jpype.JClass("org.apache.rocketmq.common.message.MessageConst")
+def test_no_name_of_rocketmqs_own_is_taken_for_a_header(rocketmq_client: ModuleType) -> None:
+    constants = rocketmq_client.JClass("org.apache.rocketmq.common.message.MessageConst")
     reserved = [str(name) for name in constants.STRING_HASH_SET]
 
     assert len(reserved) > 30
@@ -96,17 +93,15 @@ def test_no_name_of_rocketmqs_own_is_taken_for_a_header() -> None:
         assert set(read(properties(None, None, None, [(name, b"1")]))) == {"headgate-headers"}, name
 
 
-def test_a_message_is_laid_out_as_javas_client_does_it() -> None:
-    jpype = pytest.importorskip("jpype")
-    from headgate.rocketmq import jvm
-
-    jvm.start()
+def test_a_message_is_laid_out_as_javas_client_does_it(rocketmq_client: ModuleType) -> None:
     package = "org.apache.rocketmq.common.message"
-    own = jpype.JClass(f"{package}.Message")("t", "orders", "7", b"body")
+    own = rocketmq_client.JClass(f"{package}.Message")("t", "orders", "7", b"body")
     own.setWaitStoreMsgOK(True)
-    encoded = bytes(jpype.JClass(f"{package}.MessageDecoder").encodeMessage(own))
-    decoder = jpype.JClass(f"{package}.MessageDecoder")
-    buffer = jpype.JClass("java.nio.ByteBuffer").wrap(message(b"body", properties(b"7", "orders")))
+    encoded = bytes(rocketmq_client.JClass(f"{package}.MessageDecoder").encodeMessage(own))
+    decoder = rocketmq_client.JClass(f"{package}.MessageDecoder")
+    buffer = rocketmq_client.JClass("java.nio.ByteBuffer").wrap(
+        message(b"body", properties(b"7", "orders"))
+    )
     decoded = decoder.decodeMessage(buffer)
 
     assert encoded[:24] == message(b"body", encoded[26:])[:24]
@@ -128,8 +123,8 @@ except ClientError:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("rocketmq_client")
 def test_a_process_that_used_the_client_ends_by_itself() -> None:
-    pytest.importorskip("jpype")
     done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, timeout=60)
 
     assert (0, "asked\n", "") == (done.returncode, done.stdout, done.stderr)

@@ -6,6 +6,7 @@ import json
 import struct
 import zlib
 from base64 import b64decode
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -170,12 +171,12 @@ def test_columns_are_kafkas() -> None:
     assert '[{"key":"h","value":"eA=="}]' == row["headers"]
 
 
-def test_the_names_of_internal_properties_are_those_of_the_java_client() -> None:
-    jpype = pytest.importorskip("jpype")
-    from headgate.rocketmq import jvm
-
-    jvm.start()
-    names = jpype.JClass("org.apache.rocketmq.common.message.MessageConst").STRING_HASH_SET
+def test_the_names_of_internal_properties_are_those_of_the_java_client(
+    rocketmq_client: ModuleType,
+) -> None:
+    constants = rocketmq_client.JClass("org.apache.rocketmq.common.message.MessageConst")
     shown = {"KEYS", "TAGS", "__SHARDINGKEY"}
 
-    assert {str(name).encode() for name in names if str(name) not in shown} <= INTERNAL
+    assert {
+        str(name).encode() for name in constants.STRING_HASH_SET if str(name) not in shown
+    } <= INTERNAL

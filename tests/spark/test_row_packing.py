@@ -14,10 +14,10 @@ from headgate.spark import row_packing
 from headgate.spark.row_packing import (
     FLAT_SCHEMA,
     PACK_SCHEMA,
+    Unpacking,
     flat_batches,
     flat_rows,
     packed_rows_of,
-    unpacked,
 )
 
 Flat = dict[str, Any]
@@ -53,7 +53,8 @@ def taken_apart(
 ) -> list[Any]:
     table = pa.Table.from_batches(batches, PACK_SCHEMA)
     frame = spark.createDataFrame(table).coalesce(1)
-    return [row.asDict(recursive=True) for row in unpacked(frame, with_headers).collect()]
+    messages = Unpacking().messages(frame, 0, 0, with_headers)
+    return [row.asDict(recursive=True) for row in messages.collect()]
 
 
 def expected(flat: Flat) -> Flat:

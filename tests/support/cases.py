@@ -36,14 +36,14 @@ READABLE = [f for f in FOLDERS if '"invalid"' not in (f / "expect.json").read_te
 
 
 def events(folder: Path, spec: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
-    found = decode_message(
+    decoded_events = decode_message(
         decoder(spec, **settings.get("options", {})),
         content(folder, "key"),
         content(folder, "value"),
         settings.get("topic"),
         MAX_MESSAGE_BYTES,
     )
-    return [as_dict(event) for event in found]
+    return [as_dict(event) for event in decoded_events]
 
 
 def decoded(folder: Path, key: bytes | None, value: bytes | None) -> list[Event]:
@@ -67,6 +67,6 @@ def encoded(folder: Path, events: list[Event]) -> list[Record]:
     if b'"_tidb"' in (content(folder, "value") or b""):
         options.setdefault("enable_tidb_extension", True)
     encoder = Encoder(spec, **options)
-    found = list(map(encoder, events))
-    assert [] == [e.error for e in found if e.error]
-    return packed(encoder, events, found)[0]
+    outcomes = list(map(encoder, events))
+    assert [] == [e.error for e in outcomes if e.error]
+    return packed(encoder, events, outcomes)[0]

@@ -38,11 +38,11 @@ def written(
     origin: str, events: Iterable[Event], settings: Iterable[dict[str, Any]], **more: Any
 ) -> Iterator[Written]:
     """The messages of events, with every format and setting."""
-    held = list(events)
+    all_events = list(events)
     for format in FORMATS:
         for options in settings:
             encoder = Encoder(format, **options, **more)
-            for event in held:
+            for event in all_events:
                 # A key or a null that came without a schema block is written as it came.
                 kept = (event.extra or {}).get("key")
                 for record in encoder(event).records:
@@ -56,12 +56,12 @@ def written(
 def golden() -> Iterator[Written]:
     """Every golden case."""
     for folder in FOLDERS:
-        told = settings_of(folder)
+        settings = settings_of(folder)
         events = decode_message(
-            decoder(told.get("format", folder.parent.name), **told.get("options", {})),
+            decoder(settings.get("format", folder.parent.name), **settings.get("options", {})),
             content(folder, "key"),
             content(folder, "value"),
-            told.get("topic"),
+            settings.get("topic"),
             MAX_MESSAGE_BYTES,
         )
         valid = [event for event in events if event.kind != "invalid"]
@@ -72,8 +72,8 @@ def recorded(path: Path, settings: Iterable[dict[str, Any]], **more: Any) -> Ite
     """Every message of a recording."""
     decode = decoder("auto")
     events: list[Event] = []
-    for told in lines(path):
-        key, value = unpacked(told.get("key")), unpacked(told.get("value"))
-        events += decode_message(decode, key, value, told.get("topic"), MAX_MESSAGE_BYTES)
+    for line in lines(path):
+        key, value = unpacked(line.get("key")), unpacked(line.get("value"))
+        events += decode_message(decode, key, value, line.get("topic"), MAX_MESSAGE_BYTES)
     valid = [event for event in events if event.kind != "invalid"]
     yield from written(path.name, valid, settings, **more)

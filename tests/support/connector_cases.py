@@ -18,8 +18,9 @@ from urllib.parse import quote
 
 import pytest
 from datahub_server import PROJECT, DataHubServer
-from kafka_broker import Broker, free_ports
+from kafka_broker import Broker
 from rocketmq_server import Sent, Server
+from server_process import free_ports
 
 from headgate.core.errors import UsageError
 from headgate.sources.message_files import expand, read, splits

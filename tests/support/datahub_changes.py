@@ -29,19 +29,19 @@ def amounts(records: list[Record]) -> dict[str, list[float]]:
     seen: dict[str, Record] = {}
     for record in records:
         seen.setdefault(record.attributes[ID_HEADER], record)
-    found: dict[str, list[float]] = {}
+    amounts: dict[str, list[float]] = {}
     for record in seen.values():
         row = json.loads(record.value)["payload"]["after"]
-        found.setdefault(str(row["id"]), []).append(float(row["amount"]))
-    return found
+        amounts.setdefault(str(row["id"]), []).append(float(row["amount"]))
+    return amounts
 
 
 def expected(messages: list[bytes]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    amounts: dict[str, list[float]] = {}
     for message in messages:
         (row,) = json.loads(message)["data"]
-        found.setdefault(row["id"], []).append(float(row["amount"]))
-    return found
+        amounts.setdefault(row["id"], []).append(float(row["amount"]))
+    return amounts
 
 
 def sink_uri(server: DataHubServer, topic: str, protocol: str = "debezium") -> str:

@@ -2,7 +2,7 @@
 
 The service itself cannot be had. This server is made from what the vendor's documentation and
 client say of the protocol: it checks signatures, frames, checksums, compression and limits, has
-shards that can be split and merged, fails when it is told to, and keeps what it got.
+shards that can be split and merged, fails on request, and keeps what it received.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class DataHubServer:
         return {"Shards": shards, "Protocol": "http1.1", "Interval": -1}
 
     def put(self, project: str, name: str, number: str, body: bytes, encoding: str) -> Fault | None:
-        """Write records, or fail as told; what the answer has to be."""
+        """Write records, or return the fault that a test has asked for."""
         topic, shard = self.topic(project, name), self.shard(name, number)
         if topic.record_type != "BLOB":
             raise Refused(400, "MalformedRecord", "the topic is TUPLE")
@@ -283,8 +283,8 @@ def _handler(server: DataHubServer) -> type[BaseHTTPRequestHandler]:
                 with server.lock:
                     self.answer(account, unpacked(raw, self.headers))
             except Refused as error:
-                told = {"ErrorCode": error.code, "ErrorMessage": error.message, "RequestId": "1"}
-                self.say(error.status, json.dumps(told).encode())
+                answer = {"ErrorCode": error.code, "ErrorMessage": error.message, "RequestId": "1"}
+                self.say(error.status, json.dumps(answer).encode())
 
         def answer(self, account: str, body: bytes) -> None:
             match = _PATH.fullmatch(unquote(self.path.partition("?")[0]))
@@ -296,17 +296,17 @@ def _handler(server: DataHubServer) -> type[BaseHTTPRequestHandler]:
                 raise Refused(403, "NoPermission", "no permission")
             if topic is None:
                 server.check_project(project)
-                found: dict[str, Any] = {"Comment": "", "CreateTime": 1, "LastModifyTime": 1}
+                content: dict[str, Any] = {"Comment": "", "CreateTime": 1, "LastModifyTime": 1}
             elif shards is None and writes:
-                found = server.create(project, topic, json.loads(body))
+                content = server.create(project, topic, json.loads(body))
             elif shards is None:
-                found = server.described(server.topic(project, topic))
+                content = server.described(server.topic(project, topic))
             elif not writes:
-                found = server.listed(server.topic(project, topic))
+                content = server.listed(server.topic(project, topic))
             else:
                 self.put(project, topic, shard, body)
                 return
-            self.say(200, json.dumps(found).encode())
+            self.say(200, json.dumps(content).encode())
 
         def put(self, project: str, topic: str, shard: str, body: bytes) -> None:
             asked = (self.headers["Content-Type"], self.headers["x-datahub-request-action"])
@@ -367,14 +367,14 @@ def unpacked(body: bytes, headers: Any) -> bytes:
     if encoding == "lz4" and 0 <= size <= 2 * MAX_BODY:
         from lz4 import block
 
-        found = block.decompress(body, uncompressed_size=size)
+        content = block.decompress(body, uncompressed_size=size)
     elif encoding == "zlib":
-        found = zlib.decompress(body)
+        content = zlib.decompress(body)
     else:
         raise Refused(400, "InvalidParameter", f"unknown encoding {encoding}")
-    if len(found) != size:
-        raise Refused(400, "InvalidParameter", "the size is another than was said")
-    return bytes(found)
+    if len(content) != size:
+        raise Refused(400, "InvalidParameter", "the size differs from the header")
+    return bytes(content)
 
 
 # Frames and protobuf

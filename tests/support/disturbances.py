@@ -18,12 +18,12 @@ TOPIC = "in"
 def disturbed(units: Sequence[Unit], dialect: Dialect, seed: int) -> list[Unit]:
     """The units as they may arrive, by what the dialect's messages tell of their order."""
     random = Random(seed)
-    found = list(units)
+    arriving = list(units)
     if dialect.is_ordered and random.random() < 0.6:
-        found = shuffled(found, random)
+        arriving = shuffled(arriving, random)
     for _ in range(random.choice((0, 1, 1, 3))):
-        found = replayed(found, dialect, random)
-    return found
+        arriving = replayed(arriving, dialect, random)
+    return arriving
 
 
 def shuffled(units: Sequence[Unit], random: Random) -> list[Unit]:
@@ -49,7 +49,7 @@ def shuffled(units: Sequence[Unit], random: Random) -> list[Unit]:
 def replayed(units: Sequence[Unit], dialect: Dialect, random: Random) -> list[Unit]:
     """A range of units once more: right behind it, or later where their order is known.
 
-    A repeated row without a key, and DDL, can only be told from a new one by its place.
+    A repeated row without a key, and DDL, are recognised by their place only.
     """
     if not units:
         return list(units)
@@ -82,15 +82,15 @@ def is_repeatable(unit: Unit, dialect: Dialect) -> bool:
 def delivered(units: Sequence[Unit]) -> list[Message]:
     """The messages with their places in the topic."""
     offsets: Counter[int] = Counter()
-    found = []
+    messages = []
     for unit in units:
         for record in unit.records:
             partition = record.partition or 0
-            found.append(
+            messages.append(
                 Message(record.value, record.key, TOPIC, partition, offsets[partition], None)
             )
             offsets[partition] += 1
-    return found
+    return messages
 
 
 def cut(messages: Sequence[Message], seed: int) -> list[list[Message]]:

@@ -62,7 +62,7 @@ def events_of(history: History, dialect: Dialect) -> Iterator[Placed]:
             sequence += 1
             event = event_of(change)
             # OceanBase's sequence counts changes, TiDB's commits. But equal rows of one commit that
-            # come in different batches could not be told from repeats, if they have no key.
+            # come in different batches would look like repeats, if they have no key.
             shared = dialect.is_netted and (event.key or event.kind == "ddl")
             event.commit_ts = commit if shared else (clock << 18) + sequence
             event.event_time = event.emit_time = clock * 1_000
@@ -102,19 +102,19 @@ def event_of(change: Change | Ddl) -> Event:
 
 def netted(changes: list[Change]) -> list[Change]:
     """What a transaction did to each key, all in all; rows without a key stay as they are."""
-    found: dict[Any, tuple[Row | None, Row | None, Change]] = {}
+    images: dict[Any, tuple[Row | None, Row | None, Change]] = {}
     for number, change in enumerate(changes):
         if not change.key:
-            found[number] = (change.before, change.after, change)
+            images[number] = (change.before, change.after, change)
             continue
         for is_new, row in enumerate((change.before, change.after)):
             if row is not None:
                 key = (change.table, *(row[name] for name in change.key))
-                first = found[key][0] if key in found else (None if is_new else row)
-                found[key] = (first, row if is_new else None, change)
+                first = images[key][0] if key in images else (None if is_new else row)
+                images[key] = (first, row if is_new else None, change)
     return [
         Change(op_of(before, after), each.table, before, after, each.types, each.key)
-        for before, after, each in found.values()
+        for before, after, each in images.values()
         if before != after
     ]
 
@@ -136,7 +136,7 @@ def units_of(
     if partitions > 1:
         options = {"partition_num": partitions} | ({"partition": rule} if rule else {})
     encoder = dialect.encoder(schema_of(history), **options)
-    found = []
+    units = []
     for group in groups(events_of(history, dialect), together=encoder.packer is not None):
         events = [placed.event for placed in group]
         outcomes = list(map(encoder, events))
@@ -144,7 +144,7 @@ def units_of(
         records, _ = packed(encoder, events, outcomes)
         event = events[0]
         assert records, f"{dialect.name} has no message for {event.op} {event.ddl}"
-        found.append(
+        units.append(
             Unit(
                 tuple(records),
                 group[0].segment,
@@ -156,26 +156,26 @@ def units_of(
                 min(each.commit_ts or 0 for each in events),
             )
         )
-    return joined(found) if dialect.joins_rows else found
+    return joined(units) if dialect.joins_rows else units
 
 
 def joined(units: list[Unit]) -> list[Unit]:
     """Canal's messages with several rows: those of a statement that are alike but for the row."""
-    found: list[Unit] = []
+    result: list[Unit] = []
     last: dict[str, Any] = {}
     for unit in units:
         message = json.loads(unit.records[0].value or b"null")
         alike = {name: message[name] for name in message if name not in ("data", "old")}
-        if found and not unit.is_ddl and unit.place == found[-1].place and alike == last:
-            pair = json.loads(found[-1].records[0].value or b"null"), message
+        if result and not unit.is_ddl and unit.place == result[-1].place and alike == last:
+            pair = json.loads(result[-1].records[0].value or b"null"), message
             for name in ("data", "old"):
                 pair[0][name] = (pair[0][name] or []) + (message[name] or []) or None
             text = json.dumps(pair[0], ensure_ascii=False).encode()
-            found[-1] = found[-1]._replace(records=(Record(text),))
+            result[-1] = result[-1]._replace(records=(Record(text),))
         else:
-            found.append(unit)
+            result.append(unit)
         last = alike
-    return found
+    return result
 
 
 def place_of(event: Event, dialect: Dialect) -> tuple[str, ...]:

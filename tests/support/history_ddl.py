@@ -120,15 +120,15 @@ class TableAuthor(Author):
         """One or several parts of ALTER TABLE, each of a column of its own."""
         table = self.tables[name].copy()
         touched: set[str] = set()
-        found: list[Operation] = []
+        operations: list[Operation] = []
         for _ in range(self.random.choice((1, 1, 1, 2, 3))):
             makers = [self.adding, self.adding, self.dropping, self.modifying]
             make = self.random.choice([*makers, self.renaming] if renames else makers)
             operation = make(table, touched)
             if operation is not None:
                 operation.apply(table)
-                found.append(operation)
-        return found or [Operation("COMMENT 'unchanged'", lambda table: None)]
+                operations.append(operation)
+        return operations or [Operation("COMMENT 'unchanged'", lambda table: None)]
 
     def adding(self, table: Table, touched: set[str]) -> Operation | None:
         name = self.name_for(table)

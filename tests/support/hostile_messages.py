@@ -33,9 +33,9 @@ class Attack(NamedTuple):
 
 def assert_sound(events: Iterable[Event]) -> None:
     """Check what Arrow and the printed line need: text in maps, numbers of 64 bits, an event."""
-    found = list(events)
-    assert found
-    for event in found:
+    all_events = list(events)
+    assert all_events
+    for event in all_events:
         assert as_dict(event)
         for image in (event.before, event.after, event.position, event.extra):
             for name, value in (image or {}).items():

@@ -42,13 +42,13 @@ class Out(NamedTuple):
     state: State
 
 
-def job_of(root: Path, source: str, *sinks: str, **told: Any) -> Job:
+def job_of(root: Path, source: str, *sinks: str, **sections: Any) -> Job:
     """A job from Kafka to Kafka, which it never meets."""
     written = {
         "source": {"uri": f"kafka://127.0.0.1:9/in?protocol={source}"},
         "sink": [{"uri": sink} for sink in sinks],
         "pipeline": {"name": "t", "checkpoint": str(root / "state")},
-        **told,
+        **sections,
     }
     path = root / "job.yaml"
     path.write_text(json.dumps(written))
@@ -68,11 +68,11 @@ def batch_of(
         "offset": pa.array(range(first, first + rows), pa.int64()),
     }
     arrays = [given.get(f.name, pa.nulls(rows, f.type)).cast(f.type) for f in MESSAGE_SCHEMA]
-    found = pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
+    batch = pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
     if judge is not None:
         verdicts = pa.array([[judge(m)] for m in messages], pa.list_(pa.string()))
-        found = found.append_column("verdicts", verdicts)
-    return found
+        batch = batch.append_column("verdicts", verdicts)
+    return batch
 
 
 def passed(
@@ -132,10 +132,10 @@ def run_job(
 def in_pack(row: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Key, value, topic and id of the messages of a row."""
     for n in range(len(row["value_at"] or (0,)) - 1):
-        told: dict[str, Any] = {}
+        message: dict[str, Any] = {}
         for name in ("key", "value", "id"):
             start, end = row[f"{name}_at"][n : n + 2]
             missing = row[f"{name}_missing"] and row[f"{name}_missing"][n]
-            told[name] = None if missing else row[f"{name}_bytes"][start - 1 : end - 1]
+            message[name] = None if missing else row[f"{name}_bytes"][start - 1 : end - 1]
         topic = row["topics"][row["topic_at"][n] if row["topic_at"] else 0]
-        yield told["key"], told["value"], topic, told["id"]
+        yield message["key"], message["value"], topic, message["id"]

@@ -33,22 +33,22 @@ class Bench:
             text = b"".join((m or b"") + b"\n" for m in messages)
             (self.root / "in" / name).write_bytes(text)
             return
-        told = {"value": pa.array(messages, pa.binary()), **columns}
-        pq.write_table(pa.table(told), self.root / "in" / name)
+        table = {"value": pa.array(messages, pa.binary()), **columns}
+        pq.write_table(pa.table(table), self.root / "in" / name)
 
     def run(self, sink: str = "canal-json:ticdc&enable-tidb-extension=true", **more: Any) -> Status:
         """Everything that is there now."""
-        told = {
+        job = {
             "source": {"uri": f"file://{self.root}/in", "format": "auto"},
             "sink": [{"uri": f"file://{self.root}/out?protocol={sink}"}],
             "pipeline": {"name": "t", "checkpoint": f"{self.root}/state"},
         }
         for section, value in more.items():
-            told[section] = {**told[section], **value} if section in told and isinstance(
+            job[section] = {**job[section], **value} if section in job and isinstance(
                 value, dict) else value  # fmt: skip
-        told["sink"] = told.pop("sinks", told["sink"])
+        job["sink"] = job.pop("sinks", job["sink"])
         path = self.root / "job.yaml"
-        path.write_text(json.dumps(told))
+        path.write_text(json.dumps(job))
         return run(load_job(str(path), {}), once=True, spark=self.spark)
 
     def messages(self, folder: str = "out") -> list[dict[str, Any]]:
@@ -65,13 +65,13 @@ class Bench:
 
 
 def uri(broker: Broker, topic: str, **parameters: Any) -> str:
-    told = "&".join(f"{name.replace('_', '-')}={value}" for name, value in parameters.items())
-    return f"kafka://{broker.bootstrap}/{topic}?{told}"
+    query = "&".join(f"{name.replace('_', '-')}={value}" for name, value in parameters.items())
+    return f"kafka://{broker.bootstrap}/{topic}?{query}"
 
 
 def once(spark: SparkSession, tmp_path: Path, source: str, *sinks: str, **settings: str) -> Status:
-    told = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t", **settings}
-    return run(job_of(source, sinks, told), once=True, spark=spark)
+    overrides = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t", **settings}
+    return run(job_of(source, sinks, overrides), once=True, spark=spark)
 
 
 def wait_for(condition: Any) -> None:

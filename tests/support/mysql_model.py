@@ -171,10 +171,10 @@ class Server:
 
     def after(self, number: int) -> Server:
         """A server with the tables as they were after a transaction of the log."""
-        found = Server()
+        server = Server()
         last = number + 1 == len(self.log)
-        found.tables = self.tables if last else self.states[number + 1]
-        return found
+        server.tables = self.tables if last else self.states[number + 1]
+        return server
 
     def create(self, name: str, table: Table) -> None:
         self.run("create", name, table.definition(name))

@@ -33,12 +33,12 @@ def whole_numbers(low: int, high: int) -> tuple[str, ...]:
 
 
 def integers() -> list[ColumnKind]:
-    found = []
+    kinds = []
     for name, bits in INTEGER_BITS.items():
         half = 2 ** (bits - 1)
-        found.append(ColumnKind(name, whole_numbers(-half, half - 1)))
-        found.append(ColumnKind(f"{name} unsigned", whole_numbers(0, 2 * half - 1)))
-    return found
+        kinds.append(ColumnKind(name, whole_numbers(-half, half - 1)))
+        kinds.append(ColumnKind(f"{name} unsigned", whole_numbers(0, 2 * half - 1)))
+    return kinds
 
 
 def with_fractions(moments: tuple[str, ...], digits: int) -> tuple[str, ...]:

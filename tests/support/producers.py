@@ -16,8 +16,8 @@ def debezium_key(row: int, schema: bool) -> bytes:
     if not schema:
         return json.dumps({"id": row}).encode()
     fields = [{"type": "int32", "optional": False, "field": "id"}]
-    told = {"type": "struct", "fields": fields, "optional": False, "name": "s.shop.t.Key"}
-    return json.dumps({"schema": told, "payload": {"id": row}}).encode()
+    struct = {"type": "struct", "fields": fields, "optional": False, "name": "s.shop.t.Key"}
+    return json.dumps({"schema": struct, "payload": {"id": row}}).encode()
 
 
 def debezium(what: str, row: int, at: int, place: bool = True, schema: bool = False) -> Sent:
@@ -29,8 +29,8 @@ def debezium(what: str, row: int, at: int, place: bool = True, schema: bool = Fa
         return Sent(json.dumps({"ts_ms": TIME + at}).encode(), b'{"serverName":"s"}')
     if what == "ddl":
         sql = f"ALTER TABLE t ADD COLUMN c{at} INT"
-        told = {"source": source, "ts_ms": TIME + at, "databaseName": "shop", "ddl": sql}
-        return Sent(json.dumps({**told, "tableChanges": []}).encode(), b'{"databaseName":"shop"}')
+        change = {"source": source, "ts_ms": TIME + at, "databaseName": "shop", "ddl": sql}
+        return Sent(json.dumps({**change, "tableChanges": []}).encode(), b'{"databaseName":"shop"}')
     key = debezium_key(row, schema)
     if what == "tombstone":
         return Sent(None, key)
@@ -38,8 +38,8 @@ def debezium(what: str, row: int, at: int, place: bool = True, schema: bool = Fa
     images = {"before": None if what == "insert" else image, "after": image}
     if what == "delete":
         images["after"] = None
-    told = {**images, "source": source, "op": what[0].replace("i", "c"), "ts_ms": TIME + at}
-    return Sent(json.dumps(told).encode(), key)
+    envelope = {**images, "source": source, "op": what[0].replace("i", "c"), "ts_ms": TIME + at}
+    return Sent(json.dumps(envelope).encode(), key)
 
 
 def postgres(what: str, row: int, at: int) -> Sent:
@@ -56,28 +56,28 @@ def smt(what: str, row: int, at: int) -> Sent:
     if what == "tombstone":
         return Sent(None, key)
     gone = "true" if what == "delete" else "false"
-    told = {"id": row, "n": str(at), "__deleted": gone, "__op": what[0].replace("i", "c")}
-    return Sent(json.dumps({**told, "__db": "shop", "__table": "t"}).encode(), key)
+    record = {"id": row, "n": str(at), "__deleted": gone, "__op": what[0].replace("i", "c")}
+    return Sent(json.dumps({**record, "__db": "shop", "__table": "t"}).encode(), key)
 
 
 def ticdc(what: str, row: int, at: int) -> Sent:
-    told: dict[str, Any] = {"table": "t", "es": TIME + at, "_tidb": {"commitTs": TSO + at}}
+    members: dict[str, Any] = {"table": "t", "es": TIME + at, "_tidb": {"commitTs": TSO + at}}
     none = {"data": None, "pkNames": None, "mysqlType": None, "sqlType": None}
     if what == "heartbeat":
         mark = {"type": "TIDB_WATERMARK", "database": "", "_tidb": {"watermarkTs": TSO + at}}
-        return Sent(canal(**told | none | mark))
+        return Sent(canal(**members | none | mark))
     if what == "ddl":
         sql = f"ALTER TABLE t ADD COLUMN c{at} INT"
-        return Sent(canal(**told | none, isDdl=True, type="ALTER", sql=sql))
+        return Sent(canal(**members | none, isDdl=True, type="ALTER", sql=sql))
     image = {"id": str(row), "amount": "1.10", "note": str(at)}
     old = [image] if what == "update" else None
-    return Sent(canal(**told, data=[image], old=old, type=what.upper()))
+    return Sent(canal(**members, data=[image], old=old, type=what.upper()))
 
 
 def maxwells(what: str, row: int, at: int) -> Sent:
     if what == "ddl":
         sql = f"ALTER TABLE t ADD COLUMN c{at} INT"
-        told = {"type": "table-alter", "database": "shop", "table": "t", "sql": sql}
-        return Sent(json.dumps({**told, "ts": TIME + at}).encode())
-    told = {"type": what, "table": "t", "xid": at, "ts": TIME // 1000 + at}
-    return Sent(maxwell(**told, data={"id": row, "note": str(at)}))
+        statement = {"type": "table-alter", "database": "shop", "table": "t", "sql": sql}
+        return Sent(json.dumps({**statement, "ts": TIME + at}).encode())
+    members = {"type": what, "table": "t", "xid": at, "ts": TIME // 1000 + at}
+    return Sent(maxwell(**members, data={"id": row, "note": str(at)}))

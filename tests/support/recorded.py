@@ -1,4 +1,4 @@
-"""Recorded messages of real producers, and what the database held: the judge of the decoders.
+"""Recorded messages of real producers, and what the database contained: the judge of the decoders.
 
 One workload ran on MySQL 8.0 while Canal, Maxwell and Debezium read its binlog; another ran in TiDB
 and went through TiCDC's own encoders. `tests/vectors/` holds what they wrote, packed, and as truth
@@ -93,7 +93,7 @@ def changes(split_key_changes: bool, deletes: bool) -> dict[tuple[str, str], deq
 
     Debezium writes an update of a key as a delete and an insert: `split_key_changes`.
     """
-    found: dict[tuple[str, str], deque[list[Change]]] = defaultdict(deque)
+    by_table: dict[tuple[str, str], deque[list[Change]]] = defaultdict(deque)
     for each in truth():
         if each["kind"] not in ("stmt", "ctas"):
             continue
@@ -105,11 +105,11 @@ def changes(split_key_changes: bool, deletes: bool) -> dict[tuple[str, str], deq
                 rows += [(before, None), (None, after)]
             else:
                 rows.append((before, after))
-        told = (each["n"], *table, key, each["types"])
+        statement = (each["n"], *table, key, each["types"])
         rows = [(before, after) for before, after in rows if deletes or after]
         if rows:
-            found[table].append([Change(*told, before, after) for before, after in rows])
-    return found
+            by_table[table].append([Change(*statement, before, after) for before, after in rows])
+    return by_table
 
 
 def paired(statement: Any) -> Iterator[tuple[Row | None, Row | None]]:
@@ -136,14 +136,14 @@ def keys(key: list[str], row: Row) -> list[Any]:
 def final() -> dict[tuple[str, str], list[Change]]:
     """The rows at the end, as a snapshot reads them."""
     with lzma.open(MYSQL / "final.json.xz", "rt", encoding="utf-8") as file:
-        told = json.load(file)
-    found = {}
-    for name, table in told.items():
+        tables = json.load(file)
+    by_table = {}
+    for name, table in tables.items():
         where = tuple(name.split("\t"))
-        found[where] = [
+        by_table[where] = [
             Change(-1, *where, table["key"], table["types"], None, row) for row in table["rows"]
         ]
-    return found
+    return by_table
 
 
 def create_table(change: Change) -> str:
@@ -211,28 +211,28 @@ def trimmed(text: str) -> str:
 
 def differences(change: Change, event: Any, exact: bool) -> tuple[int, list[Difference]]:
     """How many values of a change were compared, and which are wrong."""
-    compared, found = 0, []
+    compared, wrong = 0, []
     table = f"{change.database}.{change.table}"
     for image, decoded in ((change.before, event.before), (change.after, event.after)):
         if image is None and decoded is None:
             continue
         if image is None or decoded is None:
             if event.format != "debezium-smt" or event.op == "delete":  # it has no before image
-                found.append(Difference(table, "(row)", "image", image, decoded))
+                wrong.append(Difference(table, "(row)", "image", image, decoded))
             continue
         for name in {**image, **decoded}:
             compared += 1
             type_ = change.types.get(name, "")
-            told = image.get(name, ABSENT), decoded.get(name, ABSENT)
-            if ABSENT in told or not same(type_, *told, exact):
-                found.append(Difference(table, name, type_, *told))
-    return compared, found
+            pair = image.get(name, ABSENT), decoded.get(name, ABSENT)
+            if ABSENT in pair or not same(type_, *pair, exact):
+                wrong.append(Difference(table, name, type_, *pair))
+    return compared, wrong
 
 
 def distance(change: Change, event: Any, exact: bool) -> tuple[int, int]:
     """How far an event is from a change: differences in the key, then all."""
-    found = differences(change, event, exact)[1]
-    return sum(d.column in change.key for d in found), len(found)
+    wrong = differences(change, event, exact)[1]
+    return sum(d.column in change.key for d in wrong), len(wrong)
 
 
 @dataclass(frozen=True)
@@ -272,14 +272,14 @@ class Recording:
                 rows = snapshot[table] if is_snapshot else (waiting[table] or [[]])[0]
                 near = [change for change in rows if fits(change, event)]
                 if not near:
-                    result.unmatched.append(f"{event.op} of {table} that no statement tells")
+                    result.unmatched.append(f"{event.op} of {table} without a statement")
                     continue
-                found = reader.read(event, message, number, near[0])
-                if found.kind == "invalid":
-                    result.unmatched.append(f"invalid: {found.error}")
-                    found = event
-                change = min(near, key=lambda c: distance(c, found, reader.exact))
-                values, wrong = differences(change, found, reader.exact)
+                reread = reader.read(event, message, number, near[0])
+                if reread.kind == "invalid":
+                    result.unmatched.append(f"invalid: {reread.error}")
+                    reread = event
+                change = min(near, key=lambda c: distance(c, reread, reader.exact))
+                values, wrong = differences(change, reread, reader.exact)
                 result.values += values
                 result.differences += wrong
                 rows.remove(change)
@@ -342,8 +342,8 @@ class Converted(Alone):
 
     def read(self, event: Any, message: Message, number: int, change: Change) -> Any:
         (record,) = self.outcome.records
-        (found,) = decoded(self.decode, (record.key, record.value, None))
-        return found
+        (reread,) = decoded(self.decode, (record.key, record.value, None))
+        return reread
 
 
 READINGS = {"alone": Alone, "schema": WithSchema, "converted": Converted}

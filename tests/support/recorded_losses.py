@@ -30,17 +30,17 @@ class Loss(NamedTuple):
     reading: str = ANY
     """With a schema, without, or converted: see `recorded.READINGS`."""
 
-    def covers(self, recording: str, reading: str, found: Difference) -> bool:
+    def covers(self, recording: str, reading: str, difference: Difference) -> bool:
         """Whether a difference of a recording is this one."""
         return all(
             re.fullmatch(pattern, text, re.DOTALL)
             for pattern, text in (
                 (self.recordings, recording),
                 (self.reading, reading),
-                (self.column, f"{found.table}.{found.column}"),
-                (self.type, found.type),
-                (self.truth, shown(found.truth)),
-                (self.decoded, shown(found.decoded)),
+                (self.column, f"{difference.table}.{difference.column}"),
+                (self.type, difference.type),
+                (self.truth, shown(difference.truth)),
+                (self.decoded, shown(difference.decoded)),
             )
         )
 
@@ -52,7 +52,7 @@ def shown(value: Any) -> str:
 MISSING = {
     "canal15": r"live\.(Odd.*|d\d|dp)|live_x\.t",  # it was set up to read the tables t_* only
     "maxwell122": r"live\.(d5|dp)|live_x\.t",
-    # A table's name with a dot cannot be told from its database's in a topic's name.
+    # In a topic's name, a table's name with a dot looks like a database and a table.
     r"dbz35-smt-(d2t|drop|rwt|tomb|rewrite-ns)": r"live\.Odd.*|live_odd\.t_baddate",
     "dbz.*": r"live_odd\.t_baddate",  # left out of the connector: it stops at 2023-02-31
 }

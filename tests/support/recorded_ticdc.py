@@ -48,7 +48,7 @@ class Recording:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What a decoder has to be told."""
+        """The options that a decoder needs."""
         return {"compression": "snappy"} if self.variant == "snappy" else {}
 
     def messages(self) -> Iterator[tuple[Any, bytes | None, bytes | None]]:
@@ -89,17 +89,17 @@ def canonical(column: Any) -> str | None:
     """A value of TiDB's as canonical text."""
     if column["v"] is None:
         return None
-    held = bytes.fromhex(column["v"])
+    raw = bytes.fromhex(column["v"])
     if parse_type(column["t"]).family == "binary":
-        return b64encode(held).decode()
-    return held.decode()
+        return b64encode(raw).decode()
+    return raw.decode()
 
 
 def compared(recording: Recording, schema: bool) -> Comparison:
     """Hold a recording against what happened."""
     result = Comparison()
-    told = {"schema": SCHEMA} if schema else {}
-    decode = decoder(FORMATS[recording.protocol], **recording.options, **told)
+    options = {"schema": SCHEMA} if schema else {}
+    decode = decoder(FORMATS[recording.protocol], **recording.options, **options)
     for line, key, value in recording.messages():
         events = decoded(decode, (key, value, "cdc"))
         happened = [line]

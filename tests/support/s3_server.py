@@ -14,7 +14,7 @@ KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI-not-to-be-shown"
 
 
 class S3Server:
-    """The server with one bucket; `settings` are what Spark is told."""
+    """The server with one bucket; `settings` are those of Spark."""
 
     def __init__(self) -> None:
         from moto.server import ThreadedMotoServer  # takes seconds, and few tests need it
@@ -25,19 +25,19 @@ class S3Server:
     def __enter__(self) -> S3Server:
         self.server.start()
         host, port = self.server.get_host_and_port()
-        told = {
+        options = {
             "endpoint": f"http://{host}:{port}",
             "endpoint.region": "us-east-1",
             "access.key": KEY,
             "secret.key": SECRET,
             "path.style.access": "true",
         }
-        self.settings = {f"spark.hadoop.fs.s3a.{name}": value for name, value in told.items()}
+        self.settings = {f"spark.hadoop.fs.s3a.{name}": value for name, value in options.items()}
         self.fs: Any = fs.S3FileSystem(
             access_key=KEY,
             secret_key=SECRET,
             region="us-east-1",
-            endpoint_override=told["endpoint"],
+            endpoint_override=options["endpoint"],
             allow_bucket_creation=True,
         )
         self.fs.create_dir(BUCKET)
@@ -48,6 +48,6 @@ class S3Server:
 
     def files(self, uri: str) -> list[str]:
         """The paths of all objects below a URI."""
-        found, path = file_system(uri, self.settings)
+        system, path = file_system(uri, self.settings)
         chosen = fs.FileSelector(path, recursive=True, allow_not_found=True)
-        return sorted(i.path[len(path) + 1 :] for i in found.get_file_info(chosen) if i.is_file)
+        return sorted(i.path[len(path) + 1 :] for i in system.get_file_info(chosen) if i.is_file)

@@ -13,8 +13,8 @@ def ticdc(n: int, ts: int, op: str = "INSERT", **changes: Any) -> bytes:
     """A change of row `n` by TiCDC, committed at `ts`."""
     row = {"id": str(n), "amount": f"{ts}.10", "note": None}
     old = [{**row, "amount": "0.10"}] if op == "UPDATE" else None
-    told = {"data": [row], "type": op, "old": old, "es": 1_700_000_000_000 + ts}
-    return canal(**(told | {"_tidb": {"commitTs": TSO + ts}} | changes))
+    members = {"data": [row], "type": op, "old": old, "es": 1_700_000_000_000 + ts}
+    return canal(**(members | {"_tidb": {"commitTs": TSO + ts}} | changes))
 
 
 def watermark(ts: int) -> bytes:

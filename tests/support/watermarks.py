@@ -12,13 +12,16 @@ from written_dialects import Dialect
 from headgate.core.event import Event, Record
 
 
-def commits_of(history: History, dialect: Dialect) -> list[int]:
-    """The last commit number of each transaction, in order."""
+def commits_of(history: History, dialect: Dialect) -> dict[int, int]:
+    """The last commit number of each transaction, in order, with the transaction's number.
+
+    A transaction that changes nothing in the end is in no message and has none.
+    """
     last: dict[int, int] = {}
     for placed in events_of(history, dialect):
         number = int((placed.event.position or {})["xid"]) - 1_000
         last[number] = max(last.get(number, 0), placed.event.commit_ts or 0)
-    return [commit for _, commit in sorted(last.items())]
+    return {commit: number for number, commit in sorted(last.items())}
 
 
 def with_watermarks(
@@ -31,14 +34,14 @@ def with_watermarks(
     """Units with watermarks between them; at the end every partition has passed all commits."""
     random = Random(seed)
     encoder = dialect.encoder(partition_num=partitions) if partitions > 1 else dialect.encoder()
-    found: list[Unit] = []
+    result: list[Unit] = []
     for number, unit in enumerate(units):
-        found.append(unit)
+        result.append(unit)
         for partition in range(partitions):
             if random.random() < 0.3:
                 commit = complete(units, number + 1, commits, partition)
-                found += [mark(encoder, commit, partition)] if commit else []
-    return [*found, *(mark(encoder, commits[-1], partition) for partition in range(partitions))]
+                result += [mark(encoder, commit, partition)] if commit else []
+    return [*result, *(mark(encoder, commits[-1], partition) for partition in range(partitions))]
 
 
 def complete(units: Sequence[Unit], start: int, commits: Sequence[int], partition: int) -> int:

@@ -32,7 +32,7 @@ class Dialect:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the encoder."""
     source: Mapping[str, Any] = field(default_factory=dict)
-    """What a reader must be told."""
+    """Options that a reader needs."""
     whole_deletes: bool = True
     """Whether a deleted row is written with all its columns."""
     joins_rows: bool = False
@@ -101,31 +101,31 @@ OPTIONS: dict[str, dict[str, Any]] = {
 SOURCE: dict[str, dict[str, Any]] = {
     "debezium-smt:oms": {"database": DATABASE, "table": ONE_TABLE},
 }
-"""What a reader must be told, because no message does."""
+"""Options that a reader needs, because no message has their values."""
 
 
 def written_dialects() -> list[Dialect]:
     """Every dialect that can be written, and some variants of them."""
-    found = []
+    dialects = []
     for name in MODULES:
         format = load(name)
         for dialect in format.dialects if format.encoding else ():
             assert format.encoding is not None
             spec = f"{name}:{dialect}"
             options = {**format.encoding.fullest.get(dialect, {}), **OPTIONS.get(spec, {})}
-            found.append(Dialect(spec, "", options, SOURCE.get(spec, {})))
-    by_spec = {dialect.spec: dialect for dialect in found}
+            dialects.append(Dialect(spec, "", options, SOURCE.get(spec, {})))
+    by_spec = {dialect.spec: dialect for dialect in dialects}
     canal = by_spec["canal-json:canal"]
-    found.append(replace(canal, variant="with several rows in a message", joins_rows=True))
+    dialects.append(replace(canal, variant="with several rows in a message", joins_rows=True))
     for spec, variant, options in VARIANTS:
         plain = by_spec[spec]
         whole = "delete_only_output_handle_key_columns" not in options
-        found.append(
+        dialects.append(
             replace(
                 plain, variant=variant, options={**plain.options, **options}, whole_deletes=whole
             )
         )
-    return found
+    return dialects
 
 
 KEY_ONLY = {"delete_only_output_handle_key_columns": True}

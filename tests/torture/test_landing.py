@@ -27,8 +27,10 @@ from kafka_broker import Broker, Message
 from landing_checks import DIALECTS, Delivery, check, deliveries, wrong_tables
 from landing_runs import Landed, read_lake
 from mysql_model import DATABASE
+from splicing import splice_at_once
 from written_dialects import limits_of
 
+from headgate.fastpath.convert import has_templates
 from headgate.sinks.delta.lake import STEPS
 from torture.jobs import Job, family, send, wait_for
 
@@ -44,9 +46,21 @@ WEIGHTS = ["insert"] * 4 + ["update"] * 3
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_landed_tables_equal_the_server(name: str) -> None:
+    check_histories(name, examples(100))
+
+
+@pytest.mark.parametrize("name", [n for n, d in DIALECTS.items() if has_templates(d.spec, {})])
+def test_spliced_tables_equal_the_server(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    splice_at_once(monkeypatch)
+
+    check_histories(name, examples(30))
+
+
+def check_histories(name: str, count: int) -> None:
+    """Histories in a dialect, disturbed, cut into batches and interrupted, land as they are."""
     limits = replace(limits_of(name), steps=80)
 
-    @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
     @given(histories(limits), deliveries())
     def run(history: History, delivery: Delivery) -> None:
         check(DIALECTS[name], history, delivery)

@@ -54,7 +54,7 @@ def rows(side: DatabaseSide, table: str) -> list[dict[str, Any]]:
 
 def test_every_type_is_read_exactly(mariadb: MariaDB, spark: SparkSession) -> None:
     mariadb.run("CREATE DATABASE shop", EVERY_TYPE)
-    mariadb.run("SET time_zone = '+05:00'; INSERT INTO shop.types VALUES (4000000000, "
+    mariadb.run("SET time_zone = '+05:00'", "INSERT INTO shop.types VALUES (4000000000, "
         "18446744073709551615, 1.10, 0.1, 0.1, '2024-02-29', '2024-02-29 23:59:59.123456', "
         "'2024-03-01 04:59:59.5', '-120:00:01', 2024, b'1', b'101', x'00ff', 'é😀', 'M', 'a,b', "
         "'{\"b\": 1}')")  # fmt: skip
@@ -156,18 +156,19 @@ def test_a_lake_is_compared_with_its_database(
     import headgate
 
     mariadb.run(
-        "CREATE DATABASE live", "CREATE TABLE live.t (id INT PRIMARY KEY, v VARCHAR(9), j JSON)",
-        "INSERT INTO live.t VALUES (1, 'a', '{\"x\":  1}'), (2, 'b', NULL)",
+        "CREATE DATABASE compared",
+        "CREATE TABLE compared.t (id INT PRIMARY KEY, v VARCHAR(9), j JSON)",
+        "INSERT INTO compared.t VALUES (1, 'a', '{\"x\":  1}'), (2, 'b', NULL)",
     )  # fmt: skip
-    folder = tmp_path / "live" / "t"
+    folder = tmp_path / "compared" / "t"
     folder.mkdir(parents=True)
     landed = {"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"], "j": ['{"x":  1}', None]}
     write_deltalake(str(folder), pa.table(landed))
 
-    assert headgate.verify(mariadb.uri("live"), f"delta://{tmp_path}", spark=spark, wait=0)
+    assert headgate.verify(mariadb.uri("compared"), f"delta://{tmp_path}", spark=spark, wait=0)
 
     mariadb.run(
-        "UPDATE live.t SET v = 'c' WHERE id = 2", "INSERT INTO live.t VALUES (3, 'd', NULL)"
+        "UPDATE compared.t SET v = 'c' WHERE id = 2", "INSERT INTO compared.t VALUES (3, 'd', NULL)"
     )
-    found = headgate.verify(mariadb.uri("live"), f"delta://{tmp_path}", spark=spark, wait=0)
+    found = headgate.verify(mariadb.uri("compared"), f"delta://{tmp_path}", spark=spark, wait=0)
     assert {"different": 1, "missing": 1} == found.tables[0].counts

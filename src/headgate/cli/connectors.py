@@ -26,16 +26,16 @@ def connectors(name: str | None, as_json: bool) -> None:
     names = sorted({each for registry in REGISTRIES for each in registry.schemes()})
     if name is not None and name.lower() not in names:
         raise unknown_name("connector", name, names)
-    found = [
+    entries = [
         as_dict(registry, scheme)
         for registry in REGISTRIES
         for scheme in (registry.names() if name is None else [name.lower()])
         if scheme in registry.schemes()
     ]
     if as_json:
-        click.echo(encode_json(found))
+        click.echo(encode_json(entries))
         return
-    for each in found:
+    for each in entries:
         print_connector(each)
 
 

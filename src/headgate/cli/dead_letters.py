@@ -45,7 +45,7 @@ def list_dead_letters(store: str, as_json: bool) -> None:
     from headgate.pipeline.dead_letters import one_line
 
     count = 0
-    for letter in store_of(store).letters():
+    for letter in store_of(store).dead_letters():
         count += 1
         if as_json:
             click.echo(encode_json({n: v for n, v in letter.items() if n not in MESSAGE}))
@@ -61,7 +61,9 @@ def list_dead_letters(store: str, as_json: bool) -> None:
 @click.option("--raw", is_flag=True, help="Only the message's bytes.")
 def show(store: str, number: int, raw: bool) -> None:
     """Show one dead letter with its message."""
-    letter = next((each for each in store_of(store).letters() if each["number"] == number), None)
+    letter = next(
+        (each for each in store_of(store).dead_letters() if each["number"] == number), None
+    )
     if letter is None:
         raise UsageError(
             f"no dead letter {number} in {store}; `headgate dead-letters list` lists them"

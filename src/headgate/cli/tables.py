@@ -36,13 +36,13 @@ def tables() -> None:
 @json_flag
 def list_tables(job: str, as_json: bool) -> None:
     """List the tables that a job has landed, and why some of them wait."""
-    found = [state for _, state in landed(load_job(job, {}))]
+    states = [state for _, state in landed(load_job(job, {}))]
     if as_json:
-        click.echo(encode_json(found))
-    elif not found:
+        click.echo(encode_json(states))
+    elif not states:
         click.echo("no table has been landed yet")
     else:
-        click.echo("\n".join(line for state in found for line in described(state)))
+        click.echo("\n".join(line for state in states for line in described(state)))
 
 
 @tables.command()

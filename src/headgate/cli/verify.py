@@ -54,9 +54,9 @@ def verify(
 
     with progress() as tell:
         wanted = Wanted(tables, limit, named("--wait", duration, wait), tell)
-        found = verify_job(read, wanted, master, against)
-    click.echo(encode_json(found) if as_json else "\n".join(described(found)))
-    if not found.equal:
+        result = verify_job(read, wanted, master, against)
+    click.echo(encode_json(result) if as_json else "\n".join(described(result)))
+    if not result.equal:
         raise click.exceptions.Exit(DIFFERENT)
 
 

@@ -161,10 +161,10 @@ def _reading(
     read: Callable[[Any], Any], sent: Callable[[str], Any] | None, exact: Convert | None
 ) -> Convert:
     def convert(text: str) -> str:
-        found = read(text if sent is None else sent(text))
-        if not isinstance(found, str):
-            found = text
-        return found if exact is None else exact(found)
+        value = read(text if sent is None else sent(text))
+        if not isinstance(value, str):
+            value = text
+        return value if exact is None else exact(value)
 
     return convert
 
@@ -194,22 +194,27 @@ def exact_text(type_: MySqlType) -> Convert | None:
     return None
 
 
-def converted(images: tuple[Image, ...], columns: Columns) -> tuple[list[Image], list[str]]:
-    """Rows with each column converted, and the columns of which a value is no such value.
+def convert_images(event: Event, columns: Columns) -> list[str]:
+    """Convert columns in the images of an event; returns those of which a value is no such value.
 
-    Those stay as they were sent, in all images. A row in which nothing changes is the image itself,
-    any other a copy.
+    Those stay as they were sent, in both images. An image that changes is replaced by a copy.
 
-    >>> converted(({"id": "1", "y": "24"},), (("y", year),))
-    ([{'id': '1', 'y': '0024'}], [])
+    >>> event = Event("row", "insert", after={"id": "1", "y": "24"})
+    >>> convert_images(event, (("y", year),)), event.after
+    ([], {'id': '1', 'y': '0024'})
     """
+    before, after = event.before, event.after
     bad: set[str] = set()
-    rows = [_converted_row(image, columns, bad) for image in images]
+    if before is not None:
+        event.before = _converted_row(before, columns, bad)
+    if after is not None:
+        event.after = _converted_row(after, columns, bad)
     if not bad:
-        return rows, []
-    for image, row in zip(images, rows):
-        row.update((name, image[name]) for name in bad if name in image)
-    return rows, [name for name, _ in columns if name in bad]
+        return []
+    for image, row in ((before, event.before), (after, event.after)):
+        if image is not None and row is not None:
+            row.update((name, image[name]) for name in bad if name in image)
+    return [name for name, _ in columns if name in bad]
 
 
 def _converted_row(image: Image, columns: Columns, bad: set[str]) -> Image:

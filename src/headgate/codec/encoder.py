@@ -72,7 +72,7 @@ class Losses:
 
 
 class Outlook(NamedTuple):
-    """What can be said of an event before its values are looked at."""
+    """What is known of an event before its values are read."""
 
     same_format: bool
     """Whether it is of the format to be written."""
@@ -205,7 +205,7 @@ class Encoder:
         return self.written(event, kind, losses)
 
     def outlook_of(self, event: Event) -> Outlook:
-        """What can be said of an event before its values are looked at."""
+        """What is known of an event before its values are read."""
         return self.outlooks[
             event.format,
             event.dialect,
@@ -217,7 +217,7 @@ class Encoder:
     def as_carried(
         self, event: Event, kind: str, same_format: bool, losses: Losses
     ) -> Event | None:
-        """An event that is no row, as something that the format carries; None where nothing is."""
+        """An event other than a row, as one that the format carries; None where it carries none."""
         if kind == "ddl":
             self.learn(event)
         if kind in self.carried or (kind != "truncate" and same_format):

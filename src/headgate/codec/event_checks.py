@@ -52,7 +52,7 @@ def malformed(event: Event, same_format: bool) -> str | None:
 
 
 def lacks_types(event: Event) -> bool:
-    """Whether a row has a column whose type nobody tells.
+    """Whether a row has a column whose type is not known.
 
     >>> lacks_types(Event("row", "insert", after={"id": "1"}))
     True
@@ -131,5 +131,5 @@ def unlabelled_columns(types: Types | None) -> list[tuple[str, bool]]:
 def unlabelled(event: Event, columns: list[tuple[str, bool]]) -> int:
     """How many numbers an event has in the place of labels."""
     images = [image for image in (event.before, event.after) if image]
-    found = [(image.get(name), labelled) for image in images for name, labelled in columns]
-    return sum(text == "0" if labelled else text is not None for text, labelled in found)
+    values = [(image.get(name), labelled) for image in images for name, labelled in columns]
+    return sum(text == "0" if labelled else text is not None for text, labelled in values)

@@ -1,4 +1,4 @@
-"""Events that have everything, by which it is found out what a conversion loses."""
+"""Sample events that have every member: they show what a conversion loses."""
 
 from __future__ import annotations
 

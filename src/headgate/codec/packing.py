@@ -18,12 +18,12 @@ def packed(
     if encoder.packer is not None:
         return joined(encoder.packer, events, outcomes)
     for outcome in outcomes:
-        found = outcome.records
-        records += found
-        if len(found) == 1:
+        event_records = outcome.records
+        records += event_records
+        if len(event_records) == 1:
             losses.append(outcome.lost or None)
         else:
-            losses += spread(found, outcome.lost)
+            losses += spread(event_records, outcome.lost)
     return records, losses
 
 

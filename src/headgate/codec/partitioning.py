@@ -15,14 +15,14 @@ from headgate.formats.partitioning import (
 MAX_PARTITIONS = 2**31 - 1
 """Kafka numbers partitions with 32 bits."""
 
-KIN = {
+COUNTERPARTS = {
     "primary-key": "index-value",
     "index-value": "primary-key",
     "database": "table",
     "ts": "transaction-id",
     "transaction-id": "ts",
 }
-"""What another producer has in place of a rule."""
+"""The rule that another producer has instead of one."""
 
 
 def partitioner(
@@ -102,11 +102,12 @@ def rule_of(rules: PartitionRules | None, rule: str | None) -> str | None:
     name = rules.aliases.get(plainly, plainly)
     if name in rules.rules:
         return name
-    kin = KIN.get(name)
-    if kin in rules.rules:
+    counterpart = COUNTERPARTS.get(name)
+    if counterpart in rules.rules:
         known = ", ".join(sorted(rules.rules))
         raise UsageError(
-            f"{rules.producer} has no partition rule {name!r}; did you mean {kin!r}? known: {known}"
+            f"{rules.producer} has no partition rule {name!r}; did you mean {counterpart!r}? "
+            f"known: {known}"
         )
     raise unknown_name(f"partition rule of {rules.producer}", rule, rules.rules)
 

@@ -9,7 +9,7 @@ from headgate.codec.column_values import (
     HINTS,
     Columns,
     Readers,
-    converted,
+    convert_images,
     hints_of,
     signature,
     value_origin,
@@ -123,21 +123,16 @@ class Schemas(KnownTables):
         if image is None:
             return []
         names = tuple(image)
-        if before is not None and image is not before and before.keys() != image.keys():
+        if before is not None and tuple(before) != names and before.keys() != image.keys():
             names = tuple({**image, **before})
-        origin_key = signature(event)
-        plan = self._plans.get((known, id(sent_types), names, origin_key))
+        plan_key = known, id(sent_types), names, signature(event)
+        plan = self._plans.get(plan_key)
         if plan is None or plan.sent_types is not sent_types:
-            plan = self._plan((known, id(sent_types), names, origin_key), event)
+            plan = self._plan(plan_key, event)
         event.types = plan.types
         if not plan.columns:
             return []
-        images = tuple(each for each in (before, after) if each is not None)
-        rows, wrong = converted(images, plan.columns)
-        if before is not None:
-            event.before = rows[0]
-        if after is not None:
-            event.after = rows[-1]
+        wrong = convert_images(event, plan.columns)
         if wrong:
             event.types = _without(plan, sent_types, wrong)
             event.extra = without_hints(event.extra, plan.read.difference(wrong))

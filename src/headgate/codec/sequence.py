@@ -18,6 +18,8 @@ SNAPSHOT = "snapshot"
 characters as any other."""
 DIGITS = 20
 """How many digits a number has in a sequence."""
+FIRST_ROW = "0" * 10
+"""The number of a message's first row in a place of arrival."""
 
 
 def order(event: Event) -> Order | None:
@@ -49,7 +51,7 @@ def sequence(event: Event) -> str | None:
     '000000000000000000090000000000000000000400000000000000000001'
     """
     if event.commit_ts is not None:
-        return f"{COMMIT}{event.commit_ts:020d}"
+        return COMMIT + str(event.commit_ts).zfill(DIGITS)
     place = _binlog_place(event)
     if place is None:
         return None
@@ -78,7 +80,7 @@ def arrival_text(offset: int, row: int) -> str:
     >>> arrival_text(7, 1)
     '000000000000000000070000000001'
     """
-    return f"{offset:020d}{row:010d}"
+    return str(offset).zfill(DIGITS) + (f"{row:010d}" if row else FIRST_ROW)
 
 
 def supersedes(new: str, landed: str) -> bool:

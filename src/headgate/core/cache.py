@@ -79,16 +79,16 @@ class PerTypeMap(Generic[V]):
 
     def find(self, types: Types | None) -> tuple[Types | None, V]:
         """A type map that is not the latest, and its plan."""
-        found = self.by_identity.get(id(types))
-        if found is not None and found[0] is types:
-            return found
+        entry = self.by_identity.get(id(types))
+        if entry is not None and entry[0] is types:
+            return entry
         content = None if types is None else tuple(types.items())
         if content not in self.by_content:
             if len(self.by_content) >= MOST_PLANS:
                 self.by_content.clear()
             self.by_content[content] = self.make(types)
-        found = (types, self.by_content[content])
+        entry = (types, self.by_content[content])
         if len(self.by_identity) >= MOST_PLANS:
             self.by_identity.clear()
-        self.by_identity[id(types)] = found  # holding the map keeps its identity its own
-        return found
+        self.by_identity[id(types)] = entry  # the map stays alive, so its id is not reused
+        return entry

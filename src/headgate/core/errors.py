@@ -124,7 +124,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, HeadgateError):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines()]
-    if own := [found[1] for found in map(_OWN_ERROR.match, lines) if found]:
+    if own := [match[1] for match in map(_OWN_ERROR.match, lines) if match]:
         return own[0][:MAX_REASON]
     java = ("Caused by: ", ": java.", ": org.")  # the first exception stands behind a colon
     causes = [line.partition(": ")[2] for line in lines if line.startswith(java)]

@@ -107,7 +107,7 @@ def exact_text(raw: Raw) -> str | None:
 def objects(value: bytes) -> list[bytes]:
     """The JSON objects of a message that holds several, one right after the other.
 
-    Whatever is no JSON is one of them, for the reader to say what is wrong.
+    Text that is not JSON comes back as one of them; its reader reports the error.
 
     >>> objects(b'{"a":"}{"}{"a":2}')
     [b'{"a":"}{"}', b'{"a":2}']
@@ -118,16 +118,16 @@ def objects(value: bytes) -> list[bytes]:
         text = value.decode()
     except UnicodeDecodeError:
         return [value]
-    found = []
+    documents = []
     start = 0
     while start < len(text):
         try:
             end = _end_of_value(text, start)[1]
         except (ValueError, RecursionError):
             end = len(text)
-        found.append(text[start:end].encode())
+        documents.append(text[start:end].encode())
         start = end
-    return found
+    return documents
 
 
 def escape_control_characters(value: bytes) -> bytes:
@@ -141,5 +141,5 @@ def escape_control_characters(value: bytes) -> bytes:
     return _TEXT.sub(lambda string: _CONTROL.sub(_escape, string.group()), value)
 
 
-def _escape(found: re.Match[bytes]) -> bytes:
-    return b"\\u%04x" % found.group()[0]
+def _escape(match: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % match.group()[0]

@@ -64,7 +64,7 @@ class EncodeOptions:
     timezone: str = option("UTC", "zone in which the dialect writes TIMESTAMP as local text")
     strict: bool = option(False, "refuse an event of which the format cannot carry everything")
     schema: str | None = option(
-        None, "CREATE TABLE statements, for types, keys and labels that the events do not tell"
+        None, "CREATE TABLE statements, for types, keys and labels that the events do not have"
     )
     topic: str | None = option(
         None, "topic of the messages, where {database}, {schema} and {table} stand for the event's"

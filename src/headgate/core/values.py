@@ -322,9 +322,10 @@ def with_scale(scale: int) -> Convert:
     ('5.00', '-5.00', '5.25', '5')
     """
     plain_number = re.compile(rf"-?[0-9]+(?:\.[0-9]{{0,{scale}}})?").fullmatch
+    point = slice(-1 - scale, -scale)
 
     def convert(text: str) -> str:
-        if text[-1 - scale : -scale] == ".":
+        if text[point] == ".":
             return text  # as declared
         whole, _, fraction = text.partition(".")
         if len(fraction) == scale or not plain_number(text):
@@ -350,7 +351,7 @@ def spaced(value: str) -> str:
 def micros(value: int | None) -> int | None:
     """Microseconds since the epoch from seconds, milli-, micro- or nanoseconds, by magnitude.
 
-    What lies before year 1 is no time: None.
+    None for what lies before year 1.
 
     >>> [micros(t) for t in (1655812326, 1655812326000, 1655812326000000, None)]
     [1655812326000000, 1655812326000000, 1655812326000000, None]

@@ -124,7 +124,7 @@ def digits_end(data, i, end):
 
 @compiled
 def cut(data, at, end, starts, ends):
-    """Find the strings and numbers of JSON text that are no names; their count, or -1."""
+    """Find the strings and numbers of JSON text that are not names; their count, or -1."""
     n = 0
     i = at
     while i < end:

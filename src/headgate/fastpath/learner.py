@@ -223,13 +223,13 @@ class Learner:
         start = self.rng.randrange(most)
         if trust >= TABLES:
             most = min(most, SAMPLE if trust < MANY_TABLES else FEW)
-        found = [
+        combinations = [
             {i: each[(n + 7 * i) % len(each)] for i, each in tries.items()}
             for n in range(start, start + most)
         ]
         if trust < MANY_TABLES:
-            found += self.near_duplicates(template, tries)
-        for given in found:
+            combinations += self.near_duplicates(template, tries)
+        for given in combinations:
             for one, other, same in template.pairs:
                 if one in given and other in given:
                     if same:
@@ -237,7 +237,8 @@ class Learner:
                     elif given[other] == given[one]:
                         given[other] = self.rng.choice(tries[other])
         return [
-            filled(text, leaves, {i: each.encode() for i, each in given.items()}) for given in found
+            filled(text, leaves, {i: each.encode() for i, each in given.items()})
+            for given in combinations
         ]
 
     def near_duplicates(
@@ -252,7 +253,7 @@ class Learner:
             for i, leaf in enumerate(template.leaves)
             if i in tries
         }
-        found = []
+        combinations = []
         for suffix, texts in product(SUFFIXES, (tries, current)):
             given = {i: self.rng.choice(each) for i, each in tries.items()}
             before = given.copy()
@@ -264,8 +265,8 @@ class Learner:
                             given[i] = self.rng.choice(twins)
                             given[j] = given[i] + suffix
             if given != before:
-                found.append(given)
-        return found
+                combinations.append(given)
+        return combinations
 
 
 def pairs_with(hole: int, pairs: list[tuple[int, int, int]]) -> tuple[int, ...]:

@@ -55,10 +55,10 @@ class Number(str):
 
 def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object, no name twice."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    by_name = dict(pairs)
+    if len(by_name) != len(pairs):
         raise ValueError("a name twice")
-    return found
+    return by_name
 
 
 def read(text: bytes) -> Any:
@@ -68,16 +68,16 @@ def read(text: bytes) -> Any:
     )
 
 
-def walk(node: Any, path: tuple[str, ...], found: list[tuple[tuple[str, ...], bool]]) -> None:
+def walk(node: Any, path: tuple[str, ...], leaves: list[tuple[tuple[str, ...], bool]]) -> None:
     """Note the strings and numbers of a document in their order."""
     if isinstance(node, dict):
         for name, member in node.items():
-            walk(member, (*path, name), found)
+            walk(member, (*path, name), leaves)
     elif isinstance(node, list):
         for i, member in enumerate(node):
-            walk(member, (*path, str(i)), found)
+            walk(member, (*path, str(i)), leaves)
     elif isinstance(node, str):
-        found.append((path, isinstance(node, Number)))
+        leaves.append((path, isinstance(node, Number)))
 
 
 def may_vary(path: tuple[str, ...], varying: Sequence[str]) -> bool:
@@ -92,14 +92,14 @@ def may_vary(path: tuple[str, ...], varying: Sequence[str]) -> bool:
 
 def pairs_of(leaves: list[Leaf], text: bytes) -> list[tuple[int, int, int]]:
     """The values of one column in both images of a row, and whether they are the same."""
-    found: dict[tuple[str, ...], int] = {}
+    by_place: dict[tuple[str, ...], int] = {}
     pairs = []
     for i, leaf in enumerate(leaves):
         at = next((n for n, name in enumerate(leaf.path) if name in IMAGES), None)
         if at is None:
             continue
         place = (*leaf.path[:at], *leaf.path[at + 1 :])
-        other = found.setdefault(place, i)
+        other = by_place.setdefault(place, i)
         if other != i:
             same = text[leaf.start : leaf.end] == text[leaves[other].start : leaves[other].end]
             pairs.append((other, i, int(same)))

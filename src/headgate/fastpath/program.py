@@ -85,10 +85,10 @@ class Spliced(NamedTuple):
         fixed = self.made[self.kinds[n]]
         value = self.values[self.value_ends[n] : self.value_ends[n + 1]].tobytes()
         key = self.keys[self.key_ends[n] : self.key_ends[n + 1]].tobytes()
-        found: WrittenRecord = fixed._replace(
+        record: WrittenRecord = fixed._replace(
             value=None if fixed.value is None else value, key=None if fixed.key is None else key
         )
-        return found
+        return record
 
 
 def matrix(rows: Sequence[Sequence[int]], width: int) -> Any:
@@ -188,7 +188,7 @@ class Program:
         data.setflags(write=False)  # a loop over writeable bytes would be compiled beside this
         if keyed is None:
             keyed = np.zeros(rows, np.bool_)
-        found = np.full(rows, kernel.SLOW, np.int32)
+        templates = np.full(rows, kernel.SLOW, np.int32)
         hashes, times = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         size = 2 * int(offsets[-1] - offsets[0]) + 100_000
         values, keys = np.empty(size, np.uint8), np.empty(size // 8 + 100_000, np.uint8)
@@ -200,7 +200,7 @@ class Program:
         row = 0
         while True:
             row = kernel.splice(
-                data, offsets, keyed, row, most, only, *self.arrays, found, hashes, times,
+                data, offsets, keyed, row, most, only, *self.arrays, templates, hashes, times,
                 values, value_ends, keys, key_ends, record_rows, kinds, counts, starts, ends,
             )  # fmt: skip
             if row == rows:
@@ -210,7 +210,7 @@ class Program:
             record_rows, kinds = larger(record_rows), larger(kinds)
         n = int(counts[0])
         return Spliced(
-            found, hashes, times, record_rows[:n], kinds[:n],
+            templates, hashes, times, record_rows[:n], kinds[:n],
             values[: counts[1]], value_ends[: n + 1], keys[: counts[2]], key_ends[: n + 1],
             self.made, self.columns,
         )  # fmt: skip

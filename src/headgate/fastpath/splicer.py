@@ -185,8 +185,8 @@ class MapSorter:
         """The messages with the map sorted, once a batch has shown that its order differs."""
         if not self.needed:
             some = [t for t in values[:LOOKS].cast(pa.binary()).to_pylist() if t]
-            found = {sent for t in some if (sent := t[slice(*self.place(t))])}
-            self.needed = len({self.maps[sent] for sent in found}) < len(found)
+            maps = {sent for t in some if (sent := t[slice(*self.place(t))])}
+            self.needed = len({self.maps[sent] for sent in maps}) < len(maps)
         if not self.needed:
             return values
         texts = map(self.with_sorted_map, values.cast(pa.binary()).to_pylist())
@@ -248,10 +248,10 @@ def bytes_of(column: pa.Array) -> tuple[Any, Any]:
         column = pc.fill_null(column.cast(pa.binary()), b"")
     _, offsets, data = column.buffers()
     wide = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
-    found = np.frombuffer(offsets, np.int64 if wide else np.int32)
+    starts = np.frombuffer(offsets, np.int64 if wide else np.int32)
     at = column.offset
     bytes_ = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, "u1")
-    return bytes_, found[at : at + len(column) + 1].astype(np.int64)
+    return bytes_, starts[at : at + len(column) + 1].astype(np.int64)
 
 
 def binary_array(data: Any, ends: Any, missing: Any) -> pa.Array:

@@ -117,9 +117,9 @@ def run_template(
     for row in np.flatnonzero(spliced.templates >= 0):
         made[row] = ([], int(spliced.times[row]))
     for n in range(len(spliced.rows)):
-        found = made[spliced.rows[n]]
-        if found is not None:
-            found[0].append(spliced.record(n))
+        result = made[spliced.rows[n]]
+        if result is not None:
+            result[0].append(spliced.record(n))
     return made
 
 
@@ -162,16 +162,16 @@ def operations(
     template: Template, text: bytes | None, fragments: list[tuple[bytes, Operation]]
 ) -> list[Operation]:
     """The operations that write a text: literals, and the values between them."""
-    found: list[Operation] = []
+    result: list[Operation] = []
     at = 0
     for start, end, operation in [*places(text or b"", fragments), (len(text or b""), 0, None)]:
         if text is not None and start > at:
-            found.append((LITERAL, len(template.literals), start - at))
+            result.append((LITERAL, len(template.literals), start - at))
             template.literals.extend(text[at:start])
         if operation is not None:
-            found.append(operation)
+            result.append(operation)
         at = end
-    return found
+    return result
 
 
 def places(
@@ -182,12 +182,12 @@ def places(
     >>> places(b"a12b1", [(b"12", (1, 0, 0)), (b"1", (1, 1, 0))])
     [(1, 3, (1, 0, 0)), (4, 5, (1, 1, 0))]
     """
-    found: list[tuple[int, int, Operation]] = []
+    spans: list[tuple[int, int, Operation]] = []
     for fragment, operation in fragments:
         start = text.find(fragment)
         while start >= 0:
             end = start + len(fragment)
-            if all(end <= first or start >= last for first, last, _ in found):
-                found.append((start, end, operation))
+            if all(end <= first or start >= last for first, last, _ in spans):
+                spans.append((start, end, operation))
             start = text.find(fragment, start + 1)
-    return sorted(found)
+    return sorted(spans)

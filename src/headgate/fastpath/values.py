@@ -96,16 +96,16 @@ def marker(text: str, number: bool, rng: Random) -> str:
         low = 6 if text.endswith("000000") else 3 if text.endswith("000") else 0
         free = size - 3 - low
         return text[:3] + "".join(rng.choices("123456789", k=free)) + "0" * low
-    if found := _DECIMAL.fullmatch(text):
+    if match := _DECIMAL.fullmatch(text):
         return f"{rng.randrange(10**6, 10**7)}." + "".join(
-            rng.choices("123456789", k=len(found[1]))
+            rng.choices("123456789", k=len(match[1]))
         )
     if number:
         return text
     if _DATE.fullmatch(text):
         return f"{day(rng):%Y-%m-%d}"
-    if found := _DATETIME.fullmatch(text):
-        digits = found[1] or ""
+    if match := _DATETIME.fullmatch(text):
+        digits = match[1] or ""
         fraction = "".join(rng.choices("123456789", k=len(digits)))
         return f"{day(rng):%Y-%m-%d %H:%M:%S}" + (f".{fraction}" if digits else "")
     return "Zq" + "".join(rng.choices("abcdefghijkmnopqrstuvwxyz", k=12))
@@ -136,9 +136,9 @@ def fragments(text: str) -> Iterator[tuple[str, int, int]]:
         yield unscaled64(text.replace(".", "")), DECIMAL64, 0
     elif _DATE.fullmatch(text):
         yield str((datetime.fromisoformat(text).date() - EPOCH_START.date()).days), DAYS, 0
-    elif found := _DATETIME.fullmatch(text):
+    elif match := _DATETIME.fullmatch(text):
         seconds = int(datetime.fromisoformat(text[:19] + "+00:00").timestamp())
-        digits = found[1] or ""
+        digits = match[1] or ""
         for size in (3, 6, 9):
             if len(digits) <= size:
                 yield f"{seconds}{digits.ljust(size, '0')}", EPOCH, size
@@ -173,12 +173,12 @@ def forms(text: str, number: bool) -> Iterator[tuple[int, int, int]]:
             yield STAMP, len(text), int(text[0])
             yield STAMP, len(text), int(text[0]) + 10 + (10 if low else 0) + (20 if high else 0)
         yield NUMBER, 0, 18
-    if found := _DECIMAL.fullmatch(text):
-        yield NUMBER, len(found[1]), 18
+    if match := _DECIMAL.fullmatch(text):
+        yield NUMBER, len(match[1]), 18
     yield FLOAT, 0, 0
     yield FLOAT, 0, 1
-    if found := _DATETIME.fullmatch(text):
-        yield DATETIME, len(found[1] or ""), 0
+    if match := _DATETIME.fullmatch(text):
+        yield DATETIME, len(match[1] or ""), 0
     yield DATE, 0, 0
 
 
@@ -188,20 +188,20 @@ def probes(text: str, number: bool) -> list[str]:
     >>> probes("1709294400417", True)[:3]
     ['1709294400417', '1000000000000', '1999999999999']
     """
-    found = [text]
+    candidates = [text]
     if _INTEGER.fullmatch(text) and len(text) >= LONG and text[0] != "-":
         first, size = text[0], len(text) - 1
         for rest in ("0" * size, "9" * size, "0" * (size - 1) + "1"):
-            found.append(first + rest)
+            candidates.append(first + rest)
         for zeros in (3, 6):
-            found.append(first + "9" * (size - zeros) + "0" * zeros)
-        found.append(f"{text[:-6]}000{text[-3:-1]}1")
-        found.append(f"{text[:-6]}001000")
+            candidates.append(first + "9" * (size - zeros) + "0" * zeros)
+        candidates.append(f"{text[:-6]}000{text[-3:-1]}1")
+        candidates.append(f"{text[:-6]}001000")
     elif decimal := _DECIMAL.fullmatch(text):
         size = len(decimal[1])
-        found += [f"{whole}.{rest}" for whole in DECIMALS for rest in ("0" * size, "7" * size)]
+        candidates += [f"{whole}.{rest}" for whole in DECIMALS for rest in ("0" * size, "7" * size)]
     elif (time := _DATETIME.fullmatch(text)) and time[1]:
         size = len(time[1])
         for rest in ("0" * size, "9" * size, "1".zfill(size), "5".ljust(size, "0")):
-            found += [f"{moment}.{rest}" for moment in MOMENTS]
-    return [*found, *NUMBERS, *(() if number else TEXTS)]
+            candidates += [f"{moment}.{rest}" for moment in MOMENTS]
+    return [*candidates, *NUMBERS, *(() if number else TEXTS)]

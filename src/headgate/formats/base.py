@@ -96,7 +96,7 @@ class Traits:
     ends_transaction: Callable[[Event], bool] | None = None
     """Whether an event is the last of its transaction; None if messages do not tell."""
     snapshot_server: str | None = None
-    """The server id that snapshot rows have, whatever server they were read from."""
+    """The server id that all snapshot rows have, of every server."""
     row_in_log: bool = False
     """Whether `row` in an event's position numbers rows of the source's log, not of a message."""
     enum_as_number: bool = False

@@ -42,9 +42,9 @@ def candidates(
 def first_object(key: bytes | None, value: bytes, unpack: Callable[[bytes], bytes]) -> bytes | None:
     """The JSON object that says what a message is; None where only its key does."""
     for first in unframers():
-        found = first(key, value)
-        if found is not None:
-            return found or None
+        payload = first(key, value)
+        if payload is not None:
+            return payload or None
     return unpack(value)
 
 
@@ -63,13 +63,13 @@ def recognisers() -> dict[str, Callable[[Sniffed], bool]]:
 def members_of(value: bytes) -> Mapping[str, Raw]:
     """The members of a message, also where control characters are not escaped as JSON has it."""
     try:
-        found: Mapping[str, Raw] = parse(members, value)
+        result: Mapping[str, Raw] = parse(members, value)
     except DecodeError as error:
         escaped = escape_control_characters(value)
         if error.code != "malformed-json" or escaped == value:
             raise
-        found = parse(members, escaped)
-    return found
+        result = parse(members, escaped)
+    return result
 
 
 def auto_decoder(options: Mapping[str, Any]) -> Decode:
@@ -86,16 +86,16 @@ def auto_decoder(options: Mapping[str, Any]) -> Decode:
     def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
         if value is not None and value.strip() == b"null":
             value = None  # Kafka Connect's tombstone without schemas
-        found = candidates(key, value, unpack, None if common.strict else 1)
-        if not found:
+        names = candidates(key, value, unpack, None if common.strict else 1)
+        if not names:
             if value is None:
                 return tombstone(key, value, topic)
             raise unrecognised(unpack(value))
-        if common.strict and len(found) > 1:
+        if common.strict and len(names) > 1:
             raise DecodeError(
-                "ambiguous-format", f"the message can be {' or '.join(found)}", "name the format"
+                "ambiguous-format", f"the message can be {' or '.join(names)}", "name the format"
             )
-        return decoders[found[0]](key, value, topic)
+        return decoders[names[0]](key, value, topic)
 
     return decode
 

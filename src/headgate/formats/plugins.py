@@ -15,20 +15,20 @@ RESERVED = "auto"
 
 def installed(builtin: Collection[str]) -> dict[str, EntryPoint]:
     """The formats of installed packages by name; nobody may replace a `builtin` one."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in _points():
         if point.name in builtin or point.name == RESERVED:
             raise UsageError(
                 f"{package(point)} registers the format {point.name}, which is one of Headgate's "
                 "own; rename the format, or uninstall the package"
             )
-        if point.name in found:
+        if point.name in points:
             raise UsageError(
-                f"{package(found[point.name])} and {package(point)} both register the format "
+                f"{package(points[point.name])} and {package(point)} both register the format "
                 f"{point.name}; uninstall one of them"
             )
-        found[point.name] = point
-    return found
+        points[point.name] = point
+    return points
 
 
 @cache
@@ -39,9 +39,9 @@ def _points() -> tuple[EntryPoint, ...]:
 def load(name: str, point: EntryPoint) -> Format:
     """The format that an entry point names; UsageError where its package is broken."""
     try:
-        found = point.load()
-        format = getattr(found, "FORMAT", found)
-    except Exception as error:  # whatever somebody else's package raises
+        loaded = point.load()
+        format = getattr(loaded, "FORMAT", loaded)
+    except Exception as error:  # a third party's package may raise anything
         raise UsageError(
             f"the format {name} of {package(point)} cannot be loaded: "
             f"{type(error).__name__}: {error}; update or uninstall the package"

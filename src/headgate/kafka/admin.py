@@ -31,7 +31,7 @@ class Patience(NamedTuple):
 PATIENT = Patience(3, 10_000, 8_000)
 """While a job runs: brokers restart, and leaders move."""
 AT_ONCE = Patience(1, 7_000, 5_000)
-"""At the start, where somebody waits to be told that the address is wrong."""
+"""At the start, where a user waits to learn that the address is wrong."""
 
 
 class TopicRefused(HeadgateError):

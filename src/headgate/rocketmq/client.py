@@ -20,7 +20,7 @@ from headgate.rocketmq import jvm
 from headgate.rocketmq.client_options import Connection
 from headgate.rocketmq.errors import NO_TOPIC, ClientError, translated
 from headgate.rocketmq.tls import tls_files
-from headgate.rocketmq.transfer import DEFAULT_TOPIC, Pulled, Transfer
+from headgate.rocketmq.transfer import DEFAULT_TOPIC, Buffer, Pulled, Transfer
 
 GROUP = "headgate"
 """The group of producers, and of consumers unless the source names one."""
@@ -37,6 +37,8 @@ OWN_TOPICS = {
 }
 CREATED_SECONDS = 10.0
 """How long name servers may take to know a new topic."""
+SHARED_BYTES = 512 << 10
+"""Of the memory through which bytes get into the JVM."""
 _API = "org.apache.rocketmq.client.impl.mqclient"
 _PROTOCOL = "org.apache.rocketmq.remoting.protocol"
 
@@ -73,6 +75,7 @@ class Client:
         self.where = connection.address
         self.millis = round(connection.timeout * 1000)
         self.retry = connection.retry
+        self.copying = threading.Lock()
         self.masters: dict[str, str] = {}
         """The addresses of brokers by their names, as last heard."""
         with self.asking():
@@ -261,7 +264,31 @@ class Client:
 
     def send(self, topic: str, queue: Queue, data: bytes) -> None:
         """Send messages of one queue (layout.message each); they are stored when this returns."""
-        self.transfer(topic, queue).send(data).result()
+        self.transfer(topic, queue).send([data]).result()
+
+    def java_bytes(self, parts: Sequence[Buffer]) -> Any:
+        """An array of Java's with the bytes of all parts.
+
+        Through memory that both sides see: JPype would take them over one by one, which costs more
+        than all else that is done to send them.
+        """
+        array, end = self.jpype.JByte[sum(map(len, parts))], 0
+        with self.copying:
+            memory, buffer = self.shared
+            for part in (memoryview(each).cast("B") for each in parts):
+                for start in range(0, len(part), SHARED_BYTES):
+                    piece = part[start : start + SHARED_BYTES]
+                    memory[: len(piece)] = piece
+                    buffer.clear()
+                    buffer.get(array, end, len(piece))
+                    end += len(piece)
+        return array
+
+    @cached_property
+    def shared(self) -> tuple[memoryview, Any]:
+        """Memory, as Python sees it and as Java does."""
+        memory = bytearray(SHARED_BYTES)
+        return memoryview(memory), self.jpype.nio.convertToDirectBuffer(memory)
 
     @cached_property
     def boxes(self) -> tuple[Any, Any]:

@@ -65,13 +65,13 @@ def client_jars() -> list[str]:
     folder = os.environ.get("HEADGATE_JARS")
     if not folder:
         return [str(path) for path in jars.checked(COORDINATES, CHECKSUMS)]
-    found = sorted(Path(folder).glob("*.jar"))
-    if not any(jars.artifact(path) == "rocketmq-client" for path in found):
+    paths = sorted(Path(folder).glob("*.jar"))
+    if not any(jars.artifact(path) == "rocketmq-client" for path in paths):
         raise UsageError(
             f"HEADGATE_JARS names {folder}, where RocketMQ's client is not; put "
             f"{', '.join(COORDINATES)} there, or unset it to have them resolved from Maven Central"
         )
-    return [str(path) for path in found]
+    return [str(path) for path in paths]
 
 
 def shipped(spark: SparkSession) -> tuple[str, ...]:

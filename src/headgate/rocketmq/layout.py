@@ -60,18 +60,18 @@ def properties(
     >>> properties(b"7", "orders", b"t-0-1")
     b'KEYS\\x017\\x02TAGS\\x01orders\\x02headgate-id\\x01t-0-1\\x02'
     """
-    found: list[bytes] = []
+    parts: list[bytes] = []
     if key is not None:
         if is_text(key):
-            found.append(b"KEYS\1%b\2" % key)
+            parts.append(b"KEYS\1%b\2" % key)
         else:
-            found.append(b"headgate-key\1base64:%b\2" % b64encode(key))
+            parts.append(b"headgate-key\1base64:%b\2" % b64encode(key))
     tagged = b"" if tag is None else tag_property(tag)
-    found.append(tagged)
+    parts.append(tagged)
     if id_ is not None and is_text(id_):
-        found.append(b"headgate-id\1%b\2" % id_)
+        parts.append(b"headgate-id\1%b\2" % id_)
     if not headers:
-        return b"".join(found)
+        return b"".join(parts)
     names: set[str] = {ID_HEADER}
     others: list[tuple[str, bytes | None]] = []
     for name, value in headers:
@@ -81,10 +81,10 @@ def properties(
                 others.append((name, value))
             continue
         names.add(name)
-        found.append(b"%b\1%b\2" % (name.encode(), value))
+        parts.append(b"%b\1%b\2" % (name.encode(), value))
     if others:
-        found.append(f"{HEADERS_PROPERTY}\1{to_text(others)}\2".encode())
-    return b"".join(found)
+        parts.append(f"{HEADERS_PROPERTY}\1{to_text(others)}\2".encode())
+    return b"".join(parts)
 
 
 @lru_cache(10_000)

@@ -8,7 +8,7 @@ waits in a thread of Python's, which would get the interpreter back only when th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headgate.rocketmq.client import Client, Queue
 
 T = TypeVar("T")
+Buffer = bytes | memoryview
 
 PULL_MESSAGE, SEND_BATCH = 11, 320
 SUBSCRIPTION = 4
@@ -82,14 +83,14 @@ class Transfer:
         request.setExtFields(fields)
         return self.ask(request, self.pulled)
 
-    def send(self, data: bytes) -> Asked[None]:
+    def send(self, parts: Sequence[Buffer]) -> Asked[None]:
         """Send messages (layout.message each); they are stored when there is an answer."""
         request = self.client.command.createRequestCommand(SEND_BATCH, self.send_header())
-        request.setBody(data)
+        request.setBody(self.client.java_bytes(parts))
         return self.ask(request, self.sent)
 
     def ask(self, request: Any, read: Callable[[Any], T]) -> Asked[T]:
-        """Send a request; what is wrong with it is said when its answer is waited for."""
+        """Send a request; its error is raised when its answer is waited for."""
         client = self.client
         try:
             with self.asking():

@@ -99,7 +99,10 @@ class Catalog:
         homes = self.tables.get(table)  # type: ignore[arg-type]  # None is no table's name
         if homes is None:
             return None
-        entry = homes.get(database) or homes.get(None)
+        entry = homes.get(database)
+        if entry.__class__ is Known:
+            return entry
+        entry = entry or homes.get(None)
         if entry is None and database is None:
             there = [known for known in homes.values() if known.__class__ is Known]
             entry = there[0] if len(there) == 1 else None

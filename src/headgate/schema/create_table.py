@@ -36,7 +36,7 @@ def is_index(cursor: Cursor) -> bool:
 
 
 def read_index(cursor: Cursor) -> ReadIndex | None:
-    """Read an index or a constraint; None for foreign keys and checks, which are no keys."""
+    """Read an index or a constraint; None for foreign keys and checks, which are not keys."""
     symbol = ""
     if cursor.take("CONSTRAINT") and cursor.word() not in INDEX_STARTS:
         symbol = cursor.name("a constraint's name")

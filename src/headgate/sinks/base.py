@@ -190,7 +190,7 @@ class Statement(NamedTuple):
     """The table that its event names; the statement may name others."""
     database: str | None = None
     is_snapshot: bool = False
-    """Whether it says what a snapshot found, and nobody ran it."""
+    """Whether it describes a table of a snapshot, and nobody ran it."""
     left_out: frozenset[TableId] = frozenset()
     """Tables that it names and the job does not land."""
     resolved: Resolved | None = None
@@ -268,6 +268,11 @@ class TableSink(Sink, Protocol):
     def takes_times(self) -> bool:
         """Whether changes have the columns `_event_time` and `_commit_ts`."""
         return False
+
+    @property
+    def may_splice(self) -> bool:
+        """Whether rows may be spliced: the fast path."""
+        return True
 
     def for_workers(self) -> Self:
         """The sink as workers get it: without secrets."""

@@ -60,8 +60,8 @@ class Reader(Protocol):
     def stream(self, limit: int | None) -> DataFrame:
         """The stream that Spark cuts into batches of at most about `limit` messages.
 
-        It has the columns of Spark's Kafka source, and `partition` is not null. What a row is, a
-        message or where messages are to be found, `messages` knows.
+        It has the columns of Spark's Kafka source, and `partition` is not null. A row is a message
+        or a place where messages are; `messages` turns either into messages.
         """
 
     def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:

@@ -42,7 +42,7 @@ class EventReader(Reader):
 
     def __init__(self) -> None:
         self.range: Files = []
-        """What the next batch holds, so that a repeat of it can be told from another one."""
+        """What the next batch contains, by which a repeat of it is recognised."""
 
     def stream(self, limit: int | None) -> DataFrame:
         """There is none: whoever has the DataFrame starts its query."""

@@ -50,15 +50,15 @@ def expand(paths: Iterable[str], settings: Mapping[str, str] = NO_SETTINGS) -> l
     >>> expand(["-"])
     ['-']
     """
-    found: list[str] = []
+    files: list[str] = []
     for path in paths:
         inside = [""] if path == STDIN else find(path, settings)
         if inside is None:
             raise UsageError(f"no such file or directory: {path}")
-        found += [
+        files += [
             f"{path.rstrip('/')}/{name}" if name else path for name in inside if not _hidden(name)
         ]
-    return found
+    return files
 
 
 def _hidden(path: str) -> bool:
@@ -95,7 +95,7 @@ def read(
 ) -> Iterator[pa.RecordBatch]:
     """The messages of a split, as batches with Kafka's columns (or `value` alone).
 
-    A line over the limit is never held whole: its beginning comes, with its size and hash.
+    A line over the limit is never in memory as a whole: its beginning comes, with size and hash.
     """
     if split.path == STDIN:
         yield from _text(sys.stdin.buffer, most_bytes)
@@ -158,11 +158,11 @@ def _peek(source: Any) -> bytes:
 
 
 def _start(source: Any, size: int) -> bytes:
-    found: list[bytes] = []
+    parts: list[bytes] = []
     while size > 0 and (more := source.read(size)):
-        found.append(more)
+        parts.append(more)
         size -= len(more)
-    return b"".join(found)
+    return b"".join(parts)
 
 
 class _Headed:
@@ -175,11 +175,11 @@ class _Headed:
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0:
-            found, self.head = self.head, b""
-            return found + bytes(self.rest.read())
+            data, self.head = self.head, b""
+            return data + bytes(self.rest.read())
         if self.head:
-            found, self.head = self.head[:size], self.head[size:]
-            return found
+            data, self.head = self.head[:size], self.head[size:]
+            return data
         return bytes(self.rest.read(size))
 
     def close(self) -> None:
@@ -220,7 +220,7 @@ def is_pretty(head: bytes) -> bool:
 
 
 class LongLine:
-    """A line that is too long to be held: its beginning, its size and its hash."""
+    """A line that is too long for a message: its beginning, its size and its hash."""
 
     def __init__(self, parts: Iterable[bytes]) -> None:
         self.head, self.size, self.hash = b"", 0, hashlib.sha256()
@@ -278,12 +278,12 @@ class LinesBetween:
     def read(self, size: int) -> bytes:
         """What is next; beyond the range, the rest of its last line."""
         if self.at < self.end:
-            found = self.file.read(min(size, self.end - self.at))
+            data = self.file.read(min(size, self.end - self.at))
         else:
-            found = self.file.readline(size) if self.in_line else b""
-        self.at += len(found)
-        self.in_line = not found.endswith(b"\n")
-        return found
+            data = self.file.readline(size) if self.in_line else b""
+        self.at += len(data)
+        self.in_line = not data.endswith(b"\n")
+        return data
 
 
 def batched(parts: Iterable[bytes | LongLine]) -> Iterator[pa.RecordBatch]:
@@ -318,8 +318,8 @@ def without_blanks(lines: pa.Array) -> pa.Array:
     if pc.min(pc.binary_length(lines)).as_py() == 0:
         lines = lines.filter(pc.greater(pc.binary_length(lines), 0))
     if any(pc.any(pc.starts_with(lines, space)).as_py() for space in WHITE):
-        found = [line for line in lines.to_pylist() if not line.isspace()]
-        return pa.array(found, pa.binary())
+        texts = [line for line in lines.to_pylist() if not line.isspace()]
+        return pa.array(texts, pa.binary())
     return lines
 
 

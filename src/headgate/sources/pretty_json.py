@@ -15,7 +15,7 @@ _TRAILING_COMMA = re.compile(rb'("(?:[^"\\]|\\.)*"?)|,(?=\s*[}\]])', re.DOTALL)
 
 
 def messages_in(text: bytes) -> Iterator[bytes]:
-    """The top-level JSON values of a pretty-printed text; what is no JSON comes as it is.
+    """The top-level JSON values of a pretty-printed text; what is not JSON comes as it is.
 
     A value that was cut short ends where a line begins the next one.
 
@@ -59,8 +59,8 @@ def as_json(printed: bytes) -> bytes:
     return text if is_json(text) else printed
 
 
-def _kept(found: re.Match[bytes]) -> bytes:
-    return found.group(1) or b""
+def _kept(match: re.Match[bytes]) -> bytes:
+    return match.group(1) or b""
 
 
 def is_json(text: bytes) -> bool:

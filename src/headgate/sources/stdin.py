@@ -11,30 +11,15 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Self
 
 from headgate.core.connectors import Address, Report
-from headgate.core.errors import UsageError
-from headgate.core.options import build, option
+from headgate.core.options import build
 from headgate.sources.base import Origin, Reader, Source
+from headgate.sources.starting import FromBeginning
 from headgate.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FOLDER = "stdin"
-
-
-def _beginning(text: str) -> str:
-    if text not in ("earliest", "earliest-offset"):
-        raise UsageError("a stdin source starts at its beginning; leave starting out")
-    return "earliest"
-
-
-@dataclass(frozen=True)
-class StdinOptions:
-    """Parameters of standard input."""
-
-    starting: str = option(
-        "earliest", "where the first start begins: at the beginning", read=_beginning
-    )
 
 
 @dataclass(frozen=True)
@@ -45,12 +30,12 @@ class StdinSource(Source):
     summary = "standard input; the job stops at its end"
     ends = True
     redelivers = True
-    Options = StdinOptions
+    Options = FromBeginning
 
     @classmethod
     def from_uri(cls, address: Address) -> Self:
         """Standard input."""
-        build(StdinOptions, address.params)
+        build(FromBeginning, address.params)
         return cls()
 
     def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:

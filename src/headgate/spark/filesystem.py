@@ -93,10 +93,10 @@ def file_system(uri: str, settings: Mapping[str, str]) -> tuple[Any, str]:
     try:
         if scheme in ("s3", "s3a"):
             return s3(path.partition("/")[0], settings), path
-        found, path = fs.FileSystem.from_uri(uri)
+        system, path = fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UsageError(f"cannot use {uri}: {error}") from None
-    return found, path.rstrip("/")
+    return system, path.rstrip("/")
 
 
 def find(path: str, settings: Mapping[str, str]) -> list[str] | None:
@@ -109,11 +109,11 @@ def find(path: str, settings: Mapping[str, str]) -> list[str] | None:
         if not root.is_dir():
             return [""] if root.exists() else None
         return [str(p.relative_to(root)) for p in sorted(root.rglob("*")) if p.is_file()]
-    found, folder = file_system(path, settings)
-    info = found.get_file_info(folder)
+    system, folder = file_system(path, settings)
+    info = system.get_file_info(folder)
     if info.type != fs.FileType.Directory:
         return None if info.type == fs.FileType.NotFound else [""]
-    inside = found.get_file_info(fs.FileSelector(folder, recursive=True))
+    inside = system.get_file_info(fs.FileSelector(folder, recursive=True))
     names = [each.path[len(folder) + 1 :] for each in inside if each.is_file]
     return sorted(names, key=lambda name: name.split("/"))
 
@@ -122,16 +122,16 @@ def size_of(path: str, settings: Mapping[str, str]) -> int:
     """How many bytes a file has."""
     if not is_remote(path):
         return os.path.getsize(local(path))
-    found, inside = file_system(path, settings)
-    return int(found.get_file_info(inside).size)
+    system, inside = file_system(path, settings)
+    return int(system.get_file_info(inside).size)
 
 
 def open_file(path: str, settings: Mapping[str, str]) -> io.BufferedReader:
     """A file, open for reading."""
     if not is_remote(path):
         return open(local(path), "rb")
-    found, inside = file_system(path, settings)
-    return io.BufferedReader(found.open_input_file(inside), BLOCK_BYTES)
+    system, inside = file_system(path, settings)
+    return io.BufferedReader(system.open_input_file(inside), BLOCK_BYTES)
 
 
 def scheme_of(uri: str) -> str:
@@ -163,7 +163,7 @@ spark.hadoop.fs.… under pipeline: spark, or in the environment
 
 
 def s3(bucket: str, settings: Mapping[str, str]) -> fs.S3FileSystem:
-    """S3 as Spark's `s3a` is set; what is not set is found as the AWS SDK finds it."""
+    """S3 with Spark's settings of `s3a`; the AWS SDK's defaults for what is not set."""
 
     def setting(name: str) -> str | None:
         of_bucket = settings.get(f"{PREFIX}fs.s3a.bucket.{bucket}.{name}")
@@ -214,7 +214,7 @@ def session_settings(configuration: Any, uris: Iterable[str]) -> dict[str, str]:
 
     It has what spark-submit and `core-site.xml` say too, and opens Hadoop's credential stores.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for uri in uris:
         if not is_remote(uri) or scheme_of(uri) not in ("s3", "s3a"):
             continue
@@ -223,5 +223,5 @@ def session_settings(configuration: Any, uris: Iterable[str]) -> dict[str, str]:
             for full in (f"fs.s3a.{name}", f"fs.s3a.bucket.{bucket}.{name}"):
                 value = configuration.getPassword(full)
                 if value is not None:
-                    found[PREFIX + full] = "".join(value)
-    return found
+                    settings[PREFIX + full] = "".join(value)
+    return settings

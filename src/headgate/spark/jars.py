@@ -245,9 +245,9 @@ def complaint(output: str) -> str:
     """
     lines = [line.strip() for line in output.splitlines()]
     missing = re.findall(r"^\s*:: (\S+)#(\S+);(\S+): (.+)$", output, re.MULTILINE)
-    found = [f"{group}:{name}:{version}: {why}" for group, name, version, why in missing]
-    found += [line for line in lines if "Server access error" in line or "FAILED" in line][:2]
-    return "; ".join(dict.fromkeys(found)) or (lines[-1] if lines else "Ivy printed nothing")
+    problems = [f"{group}:{name}:{version}: {why}" for group, name, version, why in missing]
+    problems += [line for line in lines if "Server access error" in line or "FAILED" in line][:2]
+    return "; ".join(dict.fromkeys(problems)) or (lines[-1] if lines else "Ivy printed nothing")
 
 
 def unresolved(coordinates: Sequence[str], why: str) -> UsageError:

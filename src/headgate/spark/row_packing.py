@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from headgate.arrow.headers import FROM_TEXT, ID_HEADER
+from headgate.arrow.headers import ID_HEADER, TYPE
 
 PACK_BYTES = 256 * 1024
 """Half of what Java's collector takes for a large object where the heap is a gigabyte."""
@@ -65,14 +66,14 @@ def pack_messages(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Ar
     """Messages packed into rows: the columns of PACK_SCHEMA.
 
     >>> flat = flat_rows(2, value=pa.array([b"ab", None]), topic=pa.array(["t", "t"]))
-    >>> found = pack_messages(0, 1, flat)
-    >>> [found[f"value_{name}"].to_pylist() for name in ("bytes", "at", "missing")]
+    >>> packed = pack_messages(0, 1, flat)
+    >>> [packed[f"value_{name}"].to_pylist() for name in ("bytes", "at", "missing")]
     [[b'ab'], [[1, 3, 3]], [[False, True]]]
     """
     starts = {name: places(flat.column(name)) for name in _BYTES}
     cuts = cut(starts["value"].astype(np.int64) + starts["key"])
     count = len(cuts) - 1
-    found = {
+    columns = {
         "sink": pa.array(np.full(count, sink, np.int32)),
         "step": pa.array(np.full(count, step, np.int32)),
     }
@@ -83,26 +84,26 @@ def pack_messages(sink: int, step: int, flat: pa.RecordBatch) -> dict[str, pa.Ar
     for name in _BYTES:
         column, at = flat.column(name), starts[name]
         buffers = [None, pa.py_buffer(at[cuts]), column.buffers()[2]]
-        found[f"{name}_bytes"] = pa.Array.from_buffers(pa.binary(), count, buffers)
+        columns[f"{name}_bytes"] = pa.Array.from_buffers(pa.binary(), count, buffers)
         inside = at[each] - np.repeat(at[cuts[:-1]], sizes) + np.int32(1)
-        found[f"{name}_at"] = pa.ListArray.from_arrays(ends, pa.array(inside))
+        columns[f"{name}_at"] = pa.ListArray.from_arrays(ends, pa.array(inside))
         if column.null_count:
-            found[f"{name}_missing"] = pa.ListArray.from_arrays(lists, column.is_null())
+            columns[f"{name}_missing"] = pa.ListArray.from_arrays(lists, column.is_null())
     for name, given in (
         ("partitions", flat.column("partition")),
         ("carried", flat.column("headers")),
     ):
         if given.null_count < len(given):
-            found[name] = pa.ListArray.from_arrays(lists, given)
+            columns[name] = pa.ListArray.from_arrays(lists, given)
     for name in ("topic", "table"):
         column = flat.column(name)
         if column.null_count == len(column):
             continue
         names = column.dictionary_encode()
-        found[f"{name}s"] = pa.array([names.dictionary.to_pylist()] * count, _TEXTS)
+        columns[f"{name}s"] = pa.array([names.dictionary.to_pylist()] * count, _TEXTS)
         if len(names.dictionary) != 1 or names.null_count:
-            found[f"{name}_at"] = pa.ListArray.from_arrays(lists, names.indices)
-    return found
+            columns[f"{name}_at"] = pa.ListArray.from_arrays(lists, names.indices)
+    return columns
 
 
 def places(column: pa.Array) -> Any:
@@ -140,52 +141,80 @@ def flat_batches(packed: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     >>> [each.equals(flat) for each in flat_batches(packed_rows_of(flat))]
     [True]
     """
+    large = {name: packed.column(f"{name}_bytes") for name in _BYTES}
+    small = [name for name in PACKED_COLUMNS if not name.endswith("_bytes")]
     for row in range(packed.num_rows):
-        found = {name: packed.column(name)[row] for name in PACKED_COLUMNS}
-        rows = len(found["value_at"]) - 1
-        columns = {name: _bytes_column(found, name) for name in _BYTES}
+        cells = {name: packed.column(name)[row] for name in small}
+        rows = len(cells["value_at"]) - 1
+        columns = {name: _bytes_column(cells, name, large[name], row) for name in _BYTES}
         for name, lists in (("partition", "partitions"), ("headers", "carried")):
-            if found[lists].is_valid:
-                columns[name] = found[lists].values
+            if cells[lists].is_valid:
+                columns[name] = cells[lists].values
         for name in ("topic", "table"):
-            if found[f"{name}s"].is_valid:
-                names, at = found[f"{name}s"].values, found[f"{name}_at"].values
+            if cells[f"{name}s"].is_valid:
+                names, at = cells[f"{name}s"].values, cells[f"{name}_at"].values
                 columns[name] = pa.repeat(names[0], rows) if at is None else names.take(at)
         yield flat_rows(rows, **columns)
 
 
-def _bytes_column(found: Mapping[str, pa.Scalar], name: str) -> pa.Array:
-    """One column of a packed row's messages."""
-    at = np.asarray(found[f"{name}_at"].values) - np.int32(1)
-    buffers = [None, pa.py_buffer(at), found[f"{name}_bytes"].as_buffer()]
-    missing = found[f"{name}_missing"].values
+def _bytes_column(
+    cells: Mapping[str, pa.Scalar], name: str, packed: pa.Array, row: int
+) -> pa.Array:
+    """One column of a packed row's messages: a view, as a scalar of Arrow's would be a copy."""
+    at = np.asarray(cells[f"{name}_at"].values) + (places(packed)[row] - np.int32(1))
+    buffers = [None, pa.py_buffer(at), packed.buffers()[2]]
+    missing = cells[f"{name}_missing"].values
     if missing is not None:
         there = ~missing.to_numpy(zero_copy_only=False)
         buffers[0] = pa.py_buffer(np.packbits(there, bitorder="little"))
     return pa.Array.from_buffers(FLAT_SCHEMA.field(name).type, len(at) - 1, buffers)
 
 
-def unpacked(work: DataFrame, with_headers: bool) -> DataFrame:
-    """The messages of packed rows in their order, in the columns that a sink takes.
+class Unpacking:
+    """Takes packed rows apart, in few steps and with columns made once: planning is dear."""
 
-    `with_headers` says whether any has more headers than its id: to read them is dear.
-    """
-    each = work.selectExpr(*PACKED_COLUMNS, "explode(sequence(0, size(value_at) - 2)) AS n")
+    def __init__(self) -> None:
+        self.plain = [F.expr(text) for text in message_columns(with_headers=False)]
+        self.with_headers = [F.expr(text) for text in message_columns(with_headers=True)]
+        self.packed = [F.col(name) for name in PACKED_COLUMNS]
+        self.numbers: dict[tuple[int, int], Column] = {}
+        """By sink and step: the number of each message in its packed row."""
+
+    def rows(self, work: DataFrame, sink: int, step: int) -> DataFrame:
+        """The packed rows of one sink and step."""
+        return work.where(f"sink = {sink} AND step = {step}").select(*self.packed)
+
+    def messages(self, work: DataFrame, sink: int, step: int, with_headers: bool) -> DataFrame:
+        """The messages of one sink and step in their order, in the columns that a sink takes.
+
+        `with_headers` says whether any has more headers than its id: to read them is dear.
+        """
+        if (sink, step) not in self.numbers:
+            numbers = "sequence(0, size(value_at) - 2)"
+            chosen = f"IF(sink = {sink} AND step = {step}, {numbers}, CAST(array() AS array<int>))"
+            self.numbers[sink, step] = F.expr(f"explode({chosen}) AS n")
+        each = work.select("*", self.numbers[sink, step])
+        return each.select(*(self.with_headers if with_headers else self.plain))
+
+
+def message_columns(with_headers: bool) -> list[str]:
+    """Spark's expressions for the columns of message `n` of a packed row."""
     headers = named = f"array(named_struct('key', '{ID_HEADER}', 'value', {piece('id')}))"
     if with_headers:
-        each = each.selectExpr("*", "get(carried, n) AS headers")
-        headers = f"CASE WHEN headers IS NULL THEN {named} ELSE concat({FROM_TEXT}, {named}) END"
-    return each.selectExpr(
+        carried = "get(carried, n)"
+        both = f"concat(from_json({carried}, '{TYPE}'), {named})"
+        headers = f"CASE WHEN {carried} IS NULL THEN {named} ELSE {both} END"
+    return [
         f"{piece('key')} AS key",
         f"{piece('value')} AS value",
         "get(partitions, n) AS partition",
         "get(topics, IF(topic_at IS NULL, 0, get(topic_at, n))) AS topic",
         f"{headers} AS headers",
-    )
+    ]
 
 
 def piece(name: str) -> str:
     """Spark's expression for the bytes of one message's column."""
     begin = f"get({name}_at, n)"
-    found = f"substring({name}_bytes, {begin}, get({name}_at, n + 1) - {begin})"
-    return f"CASE WHEN get({name}_missing, n) THEN NULL ELSE {found} END"
+    substring = f"substring({name}_bytes, {begin}, get({name}_at, n + 1) - {begin})"
+    return f"CASE WHEN get({name}_missing, n) THEN NULL ELSE {substring} END"

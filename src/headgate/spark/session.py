@@ -95,15 +95,15 @@ def on_this_machine(settings: Mapping[str, str]) -> dict[str, str]:
     >>> on_this_machine({"spark.jars": "/a.jar,/b.jar"})["spark.driver.extraClassPath"]
     '/a.jar:/b.jar'
     """
-    found = dict(settings)
+    merged = dict(settings)
     if "SPARK_CONF_DIR" not in os.environ and "SPARK_DRIVER_MEMORY" not in os.environ:
-        found.setdefault("spark.driver.memory", f"{heap_megabytes()}m")
-    given = [jar for jar in found.pop("spark.jars", "").split(",") if jar]
+        merged.setdefault("spark.driver.memory", f"{heap_megabytes()}m")
+    given = [jar for jar in merged.pop("spark.jars", "").split(",") if jar]
     if not all(jar.startswith("/") for jar in given):
-        return {**found, "spark.jars": ",".join(given)}
-    if paths := [*filter(None, [found.get("spark.driver.extraClassPath")]), *given]:
-        found["spark.driver.extraClassPath"] = ":".join(paths)
-    return found
+        return {**merged, "spark.jars": ",".join(given)}
+    if paths := [*filter(None, [merged.get("spark.driver.extraClassPath")]), *given]:
+        merged["spark.driver.extraClassPath"] = ":".join(paths)
+    return merged
 
 
 def heap_megabytes() -> int:

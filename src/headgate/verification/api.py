@@ -56,8 +56,8 @@ def verify(
     The result is true where both are equal; `limit` is how many rows of a table it shows. Where a
     database or a lake changes meanwhile, rows that differ are looked at again for `wait` seconds.
 
-        found = headgate.verify("kafka://broker/shop", "delta:///data/lake", tables=["shop.*"])
-        assert found, found.tables
+        result = headgate.verify("kafka://broker/shop", "delta:///data/lake", tables=["shop.*"])
+        assert result, result.tables
     """
     wanted = Wanted(tuple(tables), limit, wait)
     spark = in_utc(spark or SparkSession.getActiveSession() or new_session(source, target))
@@ -77,9 +77,9 @@ def verify_job(
     """
     sink = table_sink(job)
     needed = database.JARS if source is not None and is_database(source) else ()
-    found = job_session(job, master, more=needed)
-    job = with_session_settings(job, found)
-    spark = in_utc(found)
+    spark = job_session(job, master, more=needed)
+    job = with_session_settings(job, spark)
+    spark = in_utc(spark)
     storage = Storage(f"{job.checkpoint}/headgate", job.settings)
     identity, state = read_state(storage, IDENTITY, Identity), States(storage).latest()
     if identity is None or state.batch < 0:
@@ -91,7 +91,7 @@ def verify_job(
             refuse_latest(job)
             lake = delta_side(spark, sink, job)
             if sink.connector.waits_for_watermarks:
-                # Tables stay as they are until the next watermark, whatever batches come.
+                # Tables do not change before the next watermark, even if more batches come.
                 published = lake.published(identity.id)
                 until = published_by(read_by(spark, job, folder, state.batch), job, published)
                 batch = None if published is None else published.batch

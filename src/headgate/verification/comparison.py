@@ -49,7 +49,7 @@ class Pair:
 
     name: str
     key: tuple[str, ...]
-    """What rows are told apart by: all columns, where the table has no key."""
+    """The columns that identify a row: all of them where the table has no key."""
     columns: tuple[str, ...]
     source: DataFrame
     target: DataFrame
@@ -143,7 +143,7 @@ def compared(name: str, type_: DataType, is_json: bool) -> Column:
 
 
 def quoted(name: str) -> Column:
-    """A column by its name, whatever is in that."""
+    """A column by its name, which may have any character."""
     return F.col(f"`{name.replace('`', '``')}`")
 
 
@@ -267,8 +267,8 @@ def hashes(
     rows = joined(pair, buckets)
     if only is not None:
         rows = of_keys(rows, only)
-    found = rows.select("key_hash", "source_hash", "target_hash").limit(most).collect()
-    return {row.key_hash: (row.source_hash, row.target_hash) for row in found}
+    collected = rows.select("key_hash", "source_hash", "target_hash").limit(most).collect()
+    return {row.key_hash: (row.source_hash, row.target_hash) for row in collected}
 
 
 def differences(
@@ -278,7 +278,7 @@ def differences(
     rows = joined(pair, buckets)
     if only is not None:
         rows = of_keys(rows, only)
-    found = Differences({row.kind: row["count"] for row in rows.groupBy("kind").count().collect()})
+    result = Differences({row.kind: row["count"] for row in rows.groupBy("kind").count().collect()})
     types = {f.name: f.dataType for f in pair.source.schema.fields}
     shown = rows.orderBy("key").limit(most)
     for row in shown.select(
@@ -290,8 +290,8 @@ def differences(
     ).collect():
         source, target = (None if r is None else tuple(r) for r in (row.source, row.target))
         copies = (int(row.n.s), int(row.n.t))
-        found.rows.append(RowDifference(row.kind, tuple(row.key), source, target, copies))
-    return found
+        result.rows.append(RowDifference(row.kind, tuple(row.key), source, target, copies))
+    return result
 
 
 def texts_of(struct: str, names: Sequence[str], types: dict[str, Any]) -> Column:

@@ -82,8 +82,8 @@ class Database:
 def parse_database(uri: str, environment: Mapping[str, str] | None = None) -> Database:
     """The database of a URI; `${NAME}` is taken from the environment.
 
-    >>> found = parse_database("mysql://reader:${PW}@db/shop", {"PW": "x"})
-    >>> found.host, found.name, found.password
+    >>> database = parse_database("mysql://reader:${PW}@db/shop", {"PW": "x"})
+    >>> database.host, database.name, database.password
     ('db:3306', 'shop', 'x')
     """
     env = Environment(os.environ if environment is None else environment)

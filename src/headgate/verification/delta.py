@@ -64,13 +64,13 @@ class DeltaSide(Side):
         pattern = re.escape(self.template)
         for field in ("database", "table"):
             pattern = pattern.replace(rf"\{{{field}\}}", f"(?P<{field}>[^/]*)", 1)
-        found = []
+        names = []
         for path in self.paths("", self.template.count("/")):
             match = re.fullmatch(pattern, path)
             if match is not None:
                 parts = [unescaped(part) for part in match.groupdict().values() if part != "_x_"]
-                found.append(".".join(parts))
-        return sorted(found)
+                names.append(".".join(parts))
+        return sorted(names)
 
     def paths(self, folder: str, depth: int) -> Iterator[str]:
         """The paths of tables that many folders below a folder."""
@@ -159,4 +159,4 @@ def unescaped(part: str) -> str:
     >>> unescaped("a_x2f_b")
     'a/b'
     """
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), part)
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), part)

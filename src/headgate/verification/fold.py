@@ -190,13 +190,13 @@ def as_now(image: Row, fate: Fate, types: Row) -> Row:
     """An image with the last names of its columns, and its values in their last types."""
     if not fate.columns and not fate.modified:
         return image
-    found: Row = {}
+    row: Row = {}
     for name, value in image.items():
         last = fate.name(name)
         if last is not None:
             later = fate.modified.get(last, ())
-            found[last] = as_modified(value, types.get(name), later) if later else value
-    return found
+            row[last] = as_modified(value, types.get(name), later) if later else value
+    return row
 
 
 def completed(image: Row, table: LogTable | None, fate: Fate) -> Row:
@@ -219,13 +219,13 @@ def folded(
     """The rows that are there in the end, as JSON, with the numbers of their tables."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found: list[tuple[int, bytes]] = []
+        pending: list[tuple[int, bytes]] = []
         for (table, _), changes in groupby(_rows_of(batches), key=itemgetter(0, 1)):
-            found += ((table, row) for row in fold(changes, truncations.get(table, [])))
-            if len(found) >= BATCH_ROWS:
-                yield _folded_batch(found)
-                found = []
-        yield _folded_batch(found)
+            pending += ((table, row) for row in fold(changes, truncations.get(table, [])))
+            if len(pending) >= BATCH_ROWS:
+                yield _folded_batch(pending)
+                pending = []
+        yield _folded_batch(pending)
 
     columns = ["table", "key", "op", "order", "sequence", "time", "arrival", "row"]
     together = rows.select(*columns).repartition(partitions, "table", "key")

@@ -174,7 +174,7 @@ def table_name(table: TableId) -> str:
 
 
 def last_names(columns: Sequence[str], fate: Fate) -> tuple[str, ...]:
-    """The last names of a key's columns; without a column that is gone it is no key."""
+    """The last names of a key's columns; none if one of the columns is gone."""
     names = [fate.name(column) for column in columns]
     return () if None in names else tuple(name for name in names if name is not None)
 

@@ -65,8 +65,8 @@ class LogSide(Side):
         self.rows = keyed(log.changes, self.log_tables, lineage, log.tables)
         cores = self.spark.sparkContext.defaultParallelism
         truncations = truncations_of(log, lineage, self.known)
-        found = folded(self.rows, truncations, cores * PARTITIONS_PER_CORE)
-        found.write.partitionBy("table").parquet(self.folder.for_spark(ROWS))
+        rows = folded(self.rows, truncations, cores * PARTITIONS_PER_CORE)
+        rows.write.partitionBy("table").parquet(self.folder.for_spark(ROWS))
 
     def table(self, name: str) -> SideTable | None:
         """The rows of a table, typed."""
@@ -105,11 +105,11 @@ class LogSide(Side):
             .withColumn("n", F.row_number().over(newest))
             .where(F.col("n") <= most)
         )
-        found: dict[KeyText, list[LogMessage]] = {}
+        messages: dict[KeyText, list[LogMessage]] = {}
         for row in chosen.orderBy("key", "n").collect():
             message = LogMessage(row.logged, row.topic, row.partition, row.offset, row.place)
-            found.setdefault(texts[row.key], []).append(message)
-        return found
+            messages.setdefault(texts[row.key], []).append(message)
+        return messages
 
     def close(self) -> None:
         """Remove the files of the comparison."""
@@ -124,12 +124,14 @@ def truncations_of(
         return {}
     head = msgspec.json.encode(LoggedChange("truncate", None, None))[: len('["truncate"')]
     rows = log.changes.where(F.col("change").cast("string").startswith(head.decode()))
-    found: dict[int, list[Truncation]] = {}
+    truncations: dict[int, list[Truncation]] = {}
     for row in rows.select("table", "step", "order", "sequence", "arrival").collect():
         number = numbers.get(lineage.fate(row.table, row.step).table or "")
         if number is not None:
-            found.setdefault(number, []).append(Truncation(row.order, row.sequence, row.arrival))
-    return found
+            truncations.setdefault(number, []).append(
+                Truncation(row.order, row.sequence, row.arrival)
+            )
+    return truncations
 
 
 def refuse_latest(job: Job) -> None:

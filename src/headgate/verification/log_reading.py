@@ -65,7 +65,7 @@ class Log:
     statements: list[Statement] = field(default_factory=list)
     """DDL, in order."""
     tables: list[SeenTable] = field(default_factory=list)
-    """What rows said of their tables, in order."""
+    """The tables as their changes show them, in order."""
     counts: Counts = field(default_factory=Counts)
 
 
@@ -140,7 +140,7 @@ class LogReading:
         self.state = state
 
     def keep(self, reports: list[WorkerReport], ddl: list[PlannedDdl]) -> None:
-        """Add what a batch told to the log."""
+        """Add the reports and the DDL of a batch to the log."""
         before = len(self.log.statements)
         for report in reports:
             for table in report.tables:

@@ -59,7 +59,7 @@ class LoggedChange(msgspec.Struct, array_like=True):
 
 
 class SeenTable(msgspec.Struct):
-    """What changes said of a table between two statements."""
+    """A table as its changes show it, between two statements."""
 
     table: str
     step: int
@@ -99,6 +99,10 @@ class ChangeOutput:
             for change in changes
             if change.event.error is not None
         }
+
+    def accepts(self, spliced: object, messages: object) -> bool:
+        """Nothing is spliced."""
+        return False
 
     def rows(
         self, step: int, changes: Sequence[Change], spliced: object = None
@@ -173,6 +177,7 @@ class LogWorker(Worker):
 
     def __init__(self, job: Job, plan: BatchPlan, until: str | None) -> None:
         super().__init__(job, plan)
+        self.fast_path = None  # it has rows, and not whole events
         self.until = until
         self.seen_tables: dict[tuple[str, int], SeenTable] = {}
 

@@ -40,12 +40,12 @@ class Difference(msgspec.Struct):
 
 
 class TableResult(msgspec.Struct):
-    """What was found of a table."""
+    """The result of comparing one table."""
 
     table: str
     state: str
     """`equal`, `different`, `missing` (the target has no such table), or `extra` (the source has
-    none, which is no difference)."""
+    none, which does not count as a difference)."""
     source_rows: int | None = None
     target_rows: int | None = None
     source_checksum: str | None = None
@@ -60,7 +60,7 @@ class TableResult(msgspec.Struct):
 
 
 class Verification(msgspec.Struct):
-    """What was found."""
+    """The result of comparing all tables."""
 
     source: str
     target: str
@@ -74,30 +74,30 @@ class Verification(msgspec.Struct):
         return self.equal
 
 
-def described(found: Verification) -> Iterator[str]:
+def described(result: Verification) -> Iterator[str]:
     """A report as lines."""
-    after = "" if found.batch is None else f", after batch {found.batch}"
-    yield f"source {found.source}"
-    yield f"target {found.target}{after}"
-    names = [plain(table.table) for table in found.tables]
+    after = "" if result.batch is None else f", after batch {result.batch}"
+    yield f"source {result.source}"
+    yield f"target {result.target}{after}"
+    names = [plain(table.table) for table in result.tables]
     width = max(map(len, [*names, "table"]))
     yield f"  {'table':<{width}}  {'source rows':>12}  {'target rows':>12}  result"
-    for name, table in zip(names, found.tables):
+    for name, table in zip(names, result.tables):
         rows = ("-" if n is None else f"{n:,}" for n in (table.source_rows, table.target_rows))
         one, other = rows
         yield f"  {name:<{width}}  {one:>12}  {other:>12}  {summary(table)}"
-    for table in found.tables:
+    for table in result.tables:
         yield from details(table)
-    different = sum(table.state in ("different", "missing") for table in found.tables)
-    total = sum(table.state != "extra" for table in found.tables)
+    different = sum(table.state in ("different", "missing") for table in result.tables)
+    total = sum(table.state != "extra" for table in result.tables)
     verdict = (
         f"{different} of {total} tables differ" if different else f"all {total} tables are equal"
     )
-    yield f"{verdict} ({found.seconds:.1f} s)"
+    yield f"{verdict} ({result.seconds:.1f} s)"
 
 
 def summary(table: TableResult) -> str:
-    """What was found of a table, in a few words.
+    """The result of comparing one table, in a few words.
 
     >>> summary(TableResult("d.t", "different", counts={"missing": 2, "different": 1}))
     'DIFFERENT: 2 missing in the target, 1 different'

@@ -76,31 +76,31 @@ def compare_tables(
     source: Side, target: Side, names: Sequence[str], wanted: Wanted
 ) -> list[TableResult]:
     """Compare some tables: one Spark job for their checksums, and more for those that differ."""
-    found: dict[str, TableResult] = {}
-    pairs = pairs_of(source, target, names, found)
+    results: dict[str, TableResult] = {}
+    pairs = pairs_of(source, target, names, results)
     for pair, sums in zip(pairs, checksums(pairs) if pairs else []):
         result = result_of(pair, *sums)
         if result.state == "different":
             show(pair, differing_buckets(*sums), source, target, wanted, result)
-        found[pair.name] = result
-    return [found[name] for name in names]
+        results[pair.name] = result
+    return [results[name] for name in names]
 
 
 def pairs_of(
-    source: Side, target: Side, names: Iterable[str], found: dict[str, TableResult]
+    source: Side, target: Side, names: Iterable[str], results: dict[str, TableResult]
 ) -> list[Pair]:
-    """The tables that both sides have; `found` gets those of which nothing can be compared."""
+    """The tables that both sides have; `results` gets those of which nothing can be compared."""
     pairs = []
     for name in names:
         ours, theirs = source.table(name), target.table(name)
         if ours is None or theirs is None:
-            found[name] = TableResult(name, "missing" if theirs is None else "extra")
+            results[name] = TableResult(name, "missing" if theirs is None else "extra")
             continue
         pair = paired(name, ours, theirs)
         if pair.columns:
             pairs.append(pair)
         else:
-            found[name] = TableResult(name, "different", lacking=list(pair.lacking))
+            results[name] = TableResult(name, "different", lacking=list(pair.lacking))
     return pairs
 
 
@@ -138,11 +138,11 @@ def show(
             result.notes.append("rows that changed meanwhile were compared again")
             return
     wanted.progress(f"rows of {pair.name}", 0, 1)
-    found = differences(pair, buckets, wanted.most, only)
-    result.counts = dict(sorted(found.counts.items()))
-    result.differences = [described(pair, each) for each in found.rows]
+    difference = differences(pair, buckets, wanted.most, only)
+    result.counts = dict(sorted(difference.counts.items()))
+    result.differences = [described(pair, each) for each in difference.rows]
     if pair.has_key:
-        keys = {each.key: shown for each, shown in zip(found.rows, result.differences)}
+        keys = {each.key: shown for each, shown in zip(difference.rows, result.differences)}
         for key, messages in source.messages(pair.name, list(keys), SHOWN_MESSAGES).items():
             keys[key].messages = messages
 
@@ -165,8 +165,7 @@ def settled(
         time.sleep(min(PAUSE, max(0.0, until - time.monotonic())))
         source.refresh()
         target.refresh()
-        found: dict[str, TableResult] = {}
-        again = pairs_of(source, target, [pair.name], found)
+        again = pairs_of(source, target, [pair.name], {})
         if not again:
             break
         pair = again[0]

@@ -108,12 +108,12 @@ class Client:
         """Whether a topic is of the type BLOB; None where there is no such topic."""
         what = f"topic {project}/{topic}"
         try:
-            found = self.ask(what, lambda: self.client.get_topic(project, topic))
+            answer = self.ask(what, lambda: self.client.get_topic(project, topic))
         except ServiceError as error:
             if error.kind == "no-topic":
                 return None
             raise
-        return bool(found.record_type == self.library.RecordType.BLOB)
+        return bool(answer.record_type == self.library.RecordType.BLOB)
 
     def create_topic(self, project: str, topic: str, shards: int, lifecycle: int) -> None:
         """Make a topic; that another did so at the same time is no error."""
@@ -139,9 +139,9 @@ class Client:
         """The active shards of a topic, once they are ready."""
         patience = Patience(seconds)
         while True:
-            found = retried(lambda: self.shards(project, topic), seconds)
-            if found is not None:
-                return found
+            shards = retried(lambda: self.shards(project, topic), seconds)
+            if shards is not None:
+                return shards
             if not patience.rest():
                 what, reason = f"topic {project}/{topic}", "its active shards do not cover all keys"
                 raise ServiceError("closed", what, f"{reason} after {seconds:g} s")
@@ -171,8 +171,8 @@ class Client:
         except self.library.Timeout:
             kind, reason = "busy", f"{self.connection.endpoint} does not answer"
         except (self.library.RequestException, OSError) as error:
-            found = _ERRNO.search(str(error))
-            why = found[1] if found else type(error).__name__
+            match = _ERRNO.search(str(error))
+            why = match[1] if match else type(error).__name__
             kind, reason = "busy", f"{self.connection.endpoint} cannot be reached: {why}"
         except (KeyError, ValueError, TypeError) as error:  # the client expects more of an answer
             kind, reason = "refused", f"unexpected answer ({type(error).__name__})"

@@ -165,8 +165,8 @@ def task(
                     sender.add(*message)
             sender.flush()
             sent = sender.sent
-        except HeadgateError as found:
-            error = str(found)
+        except HeadgateError as failure:
+            error = str(failure)
             for _ in batches:  # Spark waits until all is read
                 pass
         yield pa.RecordBatch.from_pylist([{"sent": sent, "error": error}], RESULT)

@@ -55,8 +55,8 @@ class DataHubTopics(Topics):
             elif not blobs:
                 self.refused[name] = TUPLE
                 return
-        found = self.client.settled_shards(project, name, OPENING_SECONDS)
-        self.shards[name], self.known[name] = found, len(found.ids)
+        shards = self.client.settled_shards(project, name, OPENING_SECONDS)
+        self.shards[name], self.known[name] = shards, len(shards.ids)
         self.listed[name] = time.monotonic()
 
     def create(self, name: str) -> None:
@@ -78,7 +78,7 @@ class DataHubTopics(Topics):
 def checked_topics(sink: DataHubSink, name: str, topics: Sequence[str]) -> dict[str, int]:
     """The number of active shards of those topics that there are; nothing is created."""
     client = Client(sink.connection, QUESTION_SECONDS)
-    found = {}
+    counts = {}
     try:
         if not topics:
             client.check_project(sink.project)
@@ -90,7 +90,7 @@ def checked_topics(sink: DataHubSink, name: str, topics: Sequence[str]) -> dict[
                 raise UsageError(f"{name}: topic {topic}: {TUPLE}")
             if blobs:
                 shards = client.shards(sink.project, topic)
-                found[topic] = 0 if shards is None else len(shards.ids)
+                counts[topic] = 0 if shards is None else len(shards.ids)
     except ServiceError as error:
         raise UsageError(f"{name}: {error}") from None
-    return found
+    return counts

@@ -72,7 +72,7 @@ class FileWriter(Writer):
         """Write a batch beside its place, then move it there."""
         if self.is_written(batch) or not steps:
             return
-        # A name of its own: another instance that was held up may still write the same batch.
+        # A name of its own: another instance that was delayed may still write the same batch.
         staged = f"{STAGED}{batch.number:08d}-{uuid.uuid4().hex[:8]}"
         self.storage.make_folder(staged)
         for number, step in enumerate(steps):

@@ -31,7 +31,6 @@ def frames(flat: pa.RecordBatch) -> pa.Array:
     if flat["headers"].null_count < len(flat) or not (is_plain(key) and is_plain(id_)):
         return one_by_one(flat)
     named = joined(
-        len(flat),
         *((b"KEYS\1", key, b"\2") if not key.null_count else ()),
         tags(flat["table"]),
         *((b"headgate-id\1", id_, b"\2") if not id_.null_count else ()),
@@ -39,13 +38,12 @@ def frames(flat: pa.RecordBatch) -> pa.Array:
     head, tail = np.zeros(len(flat), _HEAD), pc.binary_length(named).to_numpy().astype(_TAIL)
     head["body"] = pc.binary_length(body).to_numpy()
     head["size"] = head["body"] + tail + OVERHEAD
-    return joined(len(flat), as_bytes(head), body, as_bytes(tail), named)
+    return joined(as_bytes(head), body, as_bytes(tail), named)
 
 
-def joined(rows: int, *parts: pa.Array | bytes) -> pa.Array:
-    """Each row's bytes of all parts one behind the other."""
-    columns = (pa.repeat(pa.scalar(p), rows) if isinstance(p, bytes) else p for p in parts)
-    return pc.binary_join_element_wise(*columns, pa.scalar(b""))
+def joined(*parts: pa.Array | bytes) -> pa.Array:
+    """Each row's bytes of all parts one behind the other; a part of bytes is the same for all."""
+    return pc.binary_join_element_wise(*parts, b"")
 
 
 def as_bytes(numbers: Any) -> pa.Array:
@@ -79,11 +77,11 @@ def is_plain(column: pa.Array) -> bool:
 def one_by_one(flat: pa.RecordBatch) -> pa.Array:
     """The messages of any batch."""
     columns = (flat[name].to_pylist() for name in ("key", "table", "id", "headers", "value"))
-    found = (
+    messages = (
         message(value, properties(key, table, id_ and id_.encode(), from_text(headers)))
         for key, table, id_, headers, value in zip(*columns)
     )
-    return pa.array(found, pa.binary(), size=len(flat))
+    return pa.array(messages, pa.binary(), size=len(flat))
 
 
 def pieces(data: pa.Array, most: int) -> Iterator[memoryview]:

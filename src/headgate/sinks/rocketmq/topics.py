@@ -42,16 +42,16 @@ class RocketMQTopics(Topics):
 
     def look_at(self, name: str, servers: Client) -> None:
         """Find the queues of a topic."""
-        found = retried(lambda: servers.writable(name), self.retry)
-        if not found:
+        queues = retried(lambda: servers.writable(name), self.retry)
+        if not queues:
             if not self.sink.create_topics:
                 raise missing(self.name, name)
             count = int(self.options.get("partition_num") or DEFAULT_QUEUES)
             retried(lambda: servers.create_topic(name, count), self.retry)
-            found = retried(lambda: servers.writable(name), self.retry)[:count]
+            queues = retried(lambda: servers.writable(name), self.retry)[:count]
         remedy = "set partition-num, or start the brokers that are missing"
-        self.queues[name] = found[
-            : spread_over(self.name, name, len(found), self.options, "queues", remedy)
+        self.queues[name] = queues[
+            : spread_over(self.name, name, len(queues), self.options, "queues", remedy)
         ]
         self.known[name] = len(self.queues[name])
 

@@ -15,6 +15,7 @@ from headgate.sinks.rocketmq import RocketMQSink
 from headgate.sinks.rocketmq.sender import Sender
 from headgate.sinks.rocketmq.topics import RocketMQTopics
 from headgate.sinks.topics import check_topics, fixed_topics
+from headgate.spark.api import fast_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +51,8 @@ class RocketMQWriter(Writer):
         def send(rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
             # What fails comes back as a row: an exception would come with a stack of Spark's.
             try:
-                sent, error = sender.send(rows), None
+                with fast_worker():
+                    sent, error = sender.send(rows), None
             except HeadgateError as reason:
                 sent, error = 0, str(reason)
             yield pa.RecordBatch.from_pydict(

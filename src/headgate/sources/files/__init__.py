@@ -8,29 +8,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from headgate.core.connectors import Address, Directory, Place, Report
-from headgate.core.errors import UsageError
-from headgate.core.options import build, option
+from headgate.core.options import build
 from headgate.sources.base import Message, Origin, Reader, Source
 from headgate.sources.message_files import expand, read, splits
+from headgate.sources.starting import FromBeginning
 from headgate.spark.filesystem import directory, jars_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def _beginning(text: str) -> str:
-    if text not in ("earliest", "earliest-offset"):
-        raise UsageError("a file source starts at its beginning; leave starting out")
-    return "earliest"
-
-
-@dataclass(frozen=True)
-class FileSourceOptions:
-    """Parameters of a file source."""
-
-    starting: str = option(
-        "earliest", "where the first start begins: at the beginning", read=_beginning
-    )
 
 
 @dataclass(frozen=True)
@@ -41,14 +26,14 @@ class FileSource(Source):
     summary = "a directory of JSON lines, Parquet and other files, local or on S3, HDFS, GCS, Azure"
     authority = "path"
     redelivers = True
-    Options = FileSourceOptions
+    Options = FromBeginning
 
     path: str = field(repr=False)
 
     @classmethod
     def from_uri(cls, address: Address) -> Self:
         """The directory of a URI."""
-        build(FileSourceOptions, address.params)
+        build(FromBeginning, address.params)
         return cls(directory(address.path, address.base))
 
     @property

@@ -34,6 +34,11 @@ class KafkaReader(Reader):
         self.topic_ids = TopicIds(spark, source, origin)
         self.admin: Admin | None = None
         self.done: tuple[int, dict[Partition, int]] | None = None
+        # Made once: for small batches planning is dear.
+        headers_text = F.expr(headers.TO_TEXT).alias("headers")
+        self.columns = [
+            headers_text if name == "headers" else F.col(name) for name in KAFKA_SCHEMA.names
+        ]
 
     def stream(self, limit: int | None) -> DataFrame:
         """A row is a message."""
@@ -43,8 +48,7 @@ class KafkaReader(Reader):
 
     def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
         """The rows of a batch, with their headers as text."""
-        with_headers = batch.withColumn("headers", F.expr(headers.TO_TEXT))
-        return with_headers.select(*KAFKA_SCHEMA.names), []
+        return batch.select(*self.columns), []
 
     def ends(self, number: int) -> dict[Partition, int]:
         """Where a batch ends in every partition that Spark knew of when it planned it."""

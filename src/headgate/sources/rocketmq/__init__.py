@@ -137,9 +137,9 @@ class RocketMQSource(Source):
 
         Of a pattern there may be none yet.
         """
-        from headgate.sources.rocketmq.stream import found_queues
+        from headgate.sources.rocketmq.stream import queues_of
 
-        queues = found_queues(self.client(), self.topics)
+        queues = queues_of(self.client(), self.topics)
         for topic in self.topics:
             if topic not in queues and not is_pattern(topic):
                 raise self.missing([topic])

@@ -64,17 +64,17 @@ def by_partition(offsets: Offsets) -> dict[Partition, int]:
     }
 
 
-def with_new(offsets: Offsets, found: Offsets) -> Offsets:
+def with_new(offsets: Offsets, current: Offsets) -> Offsets:
     """Offsets with the queues that are not in them yet, behind the others.
 
     >>> with_new({"cdc": {"b:0": 7}}, {"cdc": {"a:0": 0, "b:0": 5}, "new": {"a:0": 0}})
     {'cdc': {'b:0': 7, 'a:0': 0}, 'new': {'a:0': 0}}
     """
     merged = {topic: dict(queues) for topic, queues in offsets.items()}
-    for topic in sorted(found):
+    for topic in sorted(current):
         own = merged.setdefault(topic, {})
-        for queue in sorted(found[topic], key=queue_order):
-            own.setdefault(queue, found[topic][queue])
+        for queue in sorted(current[topic], key=queue_order):
+            own.setdefault(queue, current[topic][queue])
     return merged
 
 

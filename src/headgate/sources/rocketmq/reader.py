@@ -61,8 +61,8 @@ class RocketMQReader(Reader):
         """Where the first batch begins; kept, so that it begins there when it is repeated."""
         known = read_state(self.origin.state, FILE, Start)
         if known is None:
-            found = {t: {str(q): self.first_offset(t, q) for q in queues[t]} for t in queues}
-            known = Start(with_new({}, found))
+            offsets = {t: {str(q): self.first_offset(t, q) for q in queues[t]} for t in queues}
+            known = Start(with_new({}, offsets))
             write_state(self.origin.state, FILE, known)
         return known.offsets
 

@@ -259,16 +259,16 @@ def as_columns(
     for first, bodies in plain_bodies(messages, most_bytes):
         count = len(bodies)
         rows = slice(first, first + count)
-        found = [*map(key_and_headers, messages.properties[rows].to_pylist())]
+        pairs = [*map(key_and_headers, messages.properties[rows].to_pylist())]
         times = pa.array(messages.born[rows] * 1000)
         columns = {
-            "key": pa.array([key for key, _ in found], pa.binary()),
+            "key": pa.array([key for key, _ in pairs], pa.binary()),
             "value": bodies,
             "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
             "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
             "offset": pa.array(messages.offsets[rows]),
             "timestamp": times.cast(KAFKA_SCHEMA.field("timestamp").type),
-            "headers": pa.array([headers for _, headers in found], pa.string()),
+            "headers": pa.array([headers for _, headers in pairs], pa.string()),
         }
         arrays = [columns[field.name] for field in KAFKA_SCHEMA]
         yield pa.RecordBatch.from_arrays(arrays, schema=KAFKA_SCHEMA)

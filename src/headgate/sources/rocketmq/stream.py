@@ -115,7 +115,7 @@ class StreamReader(DataSourceStreamReader):
         subscription = self.subscription
         own = subscription.client()
         if time.monotonic() - self.looked >= DISCOVERY_SECONDS:
-            look = partial(found_queues, own, subscription.topics)
+            look = partial(queues_of, own, subscription.topics)
             self.queues, self.looked = retried(look, own.retry), time.monotonic()
         ends = {topic: dict(offsets) for topic, offsets in self.planned.items()}
         new: Offsets = {}
@@ -174,16 +174,16 @@ def range_reader(
 
     def read(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            for part, number in zip(batch["value"].to_pylist(), batch["partition"].to_pylist()):
+            for data, number in zip(batch["value"].to_pylist(), batch["partition"].to_pylist()):
                 if number is not None:  # else it is the path of a dead letter
                     own = client(connection, jvm.local_jars(jars))
-                    found = msgspec.json.decode(part, type=Range)
-                    yield from batches_of(own, found, group, most_bytes)
+                    part = msgspec.json.decode(data, type=Range)
+                    yield from batches_of(own, part, group, most_bytes)
 
     return read
 
 
-def found_queues(own: Client, topics: Sequence[str]) -> Queues:
+def queues_of(own: Client, topics: Sequence[str]) -> Queues:
     """The queues of the topics that are meant; a topic that there is not has none."""
     names = matching(topics, own.topics()) if any(map(is_pattern, topics)) else topics
     queues = {name: own.readable(name) for name in names}
@@ -230,15 +230,15 @@ class Pulls:
         """
         at, end = self.part.start, self.part.end
         while at < end:
-            first = self.found(at, min(at + MOST_PULLED, end))
+            first = self.answer(at, min(at + MOST_PULLED, end))
             yield first
             until = min(at + SPLICED_ROWS, end)
             size, at = first.next - at, first.next
             for begin, stop, asked in self.pieces(at, until, size):
-                pulled = self.found(begin, stop, asked)
+                pulled = self.answer(begin, stop, asked)
                 yield pulled
                 while pulled.next < stop:
-                    pulled = self.found(pulled.next, stop)
+                    pulled = self.answer(pulled.next, stop)
                     yield pulled
             at = until
 
@@ -252,7 +252,7 @@ class Pulls:
                 yield under_way.popleft()
         yield from under_way
 
-    def found(self, at: int, end: int, asked: Asked[Pulled] | None = None) -> Pulled:
+    def answer(self, at: int, end: int, asked: Asked[Pulled] | None = None) -> Pulled:
         """Messages from an offset on, which may have been asked for already."""
 
         for last in attempts(self.own.retry):

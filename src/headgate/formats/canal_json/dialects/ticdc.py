@@ -42,8 +42,8 @@ def has_mark(message: Envelope) -> bool:
     return message.tidb is not None or message.type == "TIDB_WATERMARK"
 
 
-class TicdcRow(msgspec.Struct, gc=False):
-    """TiCDC's row change: `old` comes before `data`."""
+class TicdcMessage(msgspec.Struct, gc=False):
+    """The members that TiCDC's messages begin with."""
 
     id: int
     database: str
@@ -56,25 +56,19 @@ class TicdcRow(msgspec.Struct, gc=False):
     sql: str
     sqlType: Any
     mysqlType: Any
+
+
+class TicdcRow(TicdcMessage, gc=False):
+    """TiCDC's row change: `old` comes before `data`."""
+
     old: Any
     data: Any
     tidb: Any = msgspec.field(name="_tidb", default=UNSET)
 
 
-class TicdcOther(msgspec.Struct, gc=False):
+class TicdcOther(TicdcMessage, gc=False):
     """TiCDC's DDL and watermark: `data` comes before `old`."""
 
-    id: int
-    database: str
-    table: str
-    pkNames: Any
-    isDdl: bool
-    type: str
-    es: int
-    ts: int
-    sql: str
-    sqlType: Any
-    mysqlType: Any
     data: Any
     old: Any
     tidb: Any = msgspec.field(name="_tidb", default=UNSET)
