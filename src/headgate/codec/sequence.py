@@ -120,7 +120,8 @@ def _binlog_place(event: Event) -> tuple[str, str, str, str, str] | None:
     file = _file(position.get("file", ""))
     if file is None or not (_is_number(pos) and _is_number(row)):
         return None
-    return position.get("server_id", ""), *file, pos, row
+    # A replica numbers its files itself, also of changes that were made on another server.
+    return position.get("log") or position.get("server_id", ""), *file, pos, row
 
 
 def _row_of_transaction(event: Event) -> str:

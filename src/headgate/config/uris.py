@@ -38,7 +38,7 @@ def parse_source(
     cls = SOURCES.load(address.scheme)
     _check_nulls(given.nulls, cls.Options)
     if cls.gives == "events":
-        raise UsageError(f"{cls.name} gives events; jobs can only read messages")
+        return Source(_event_source(address, cls), name=masked(uri))
     params = dict(address.params)
     format = params.pop("protocol", "auto")
     split(format)
@@ -89,6 +89,13 @@ def parse_sink(
     if BODY in options:
         options["compression"] = options.pop(BODY)
     return Sink(connector, masked(uri), format, _encoding(format, options, connector))
+
+
+def _event_source(address: Address, cls: type[sources.Source]) -> sources.Source:
+    if "protocol" in address.params:
+        raise UsageError(f"{cls.name} gives changes, which have no format; remove protocol=…")
+    _check_names(address.params, cls, frozenset(), "source")
+    return cls.from_uri(address)
 
 
 def _table_sink(address: Address, cls: type[sinks.TableSink]) -> sinks.TableSink:

@@ -28,12 +28,18 @@ MOST_IN_PACKET = 0xFFFFFF
 
 @dataclass(frozen=True)
 class Start:
-    """Where reading begins: at a position of a file, or after the transactions of `gtids`."""
+    """Where reading begins: at a position of a file, or without one after transactions."""
 
     file: str = ""
     pos: int = 4
     gtids: str | None = None
-    """MySQL: a GTID set; MariaDB: the latest GTID of each domain."""
+    """The transactions that were read. MySQL: a GTID set; MariaDB: the latest GTID of each
+    domain."""
+
+    @property
+    def by_gtid(self) -> bool:
+        """Whether it is a place on any server that has the same transactions."""
+        return not self.file and self.gtids is not None
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,8 @@ class Connection:
         if self.facts.is_mariadb:
             flags |= ANNOTATE_ROWS
         name = start.file.encode()
-        if start.gtids is not None and not self.facts.is_mariadb:
-            gtids = GtidSet(start.gtids).packed()
+        if start.by_gtid and not self.facts.is_mariadb:
+            gtids = GtidSet(start.gtids or "").packed()
             arguments = struct.pack("<HII", flags | THROUGH_GTID, replica_id, 0)
             arguments += struct.pack("<QI", 4, len(gtids)) + gtids
             command = COMMAND.COM_BINLOG_DUMP_GTID
@@ -114,8 +120,9 @@ class Connection:
         ]
         if self.facts.is_mariadb:
             statements.append("SET @mariadb_slave_capability = 4")
-            if start.gtids is not None:
-                statements.append(f"SET @slave_connect_state = {self.sql.escape(start.gtids)}")
+            if start.by_gtid:
+                gtids = self.sql.escape(start.gtids or "")
+                statements.append(f"SET @slave_connect_state = {gtids}")
         else:
             statements.append("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum")
             statements.append(f"SET @source_heartbeat_period = {int(heartbeat * 1_000_000_000)}")
@@ -160,7 +167,7 @@ class EventStream:
             elif head[4] == 0xFE:
                 return
             else:
-                raise _refusal(body)
+                raise refusal(body, "the server sends no binlog")
 
     def has_more(self) -> bool:
         """Whether the next event has begun to arrive."""
@@ -201,7 +208,7 @@ class EventStream:
                 return b"".join(parts)
 
 
-def _refusal(body: bytes) -> BinlogError:
+def refusal(body: bytes, what: str) -> BinlogError:
     """The server's error, after its first byte."""
     number = int.from_bytes(body[:2], "little")
     text = body[8:].decode("utf-8", "replace") if body[2:3] == b"#" else body[2:].decode()
@@ -211,4 +218,4 @@ def _refusal(body: bytes) -> BinlogError:
             "purged or of another server: take a new snapshot, and keep the binlog longer "
             "(binlog_expire_logs_seconds)"
         )
-    return BinlogError(f"the server sends no binlog ({number}: {text})")
+    return BinlogError(f"{what} ({number}: {text})")

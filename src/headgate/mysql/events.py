@@ -65,11 +65,16 @@ def packed_int(data: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
 
 
+def server_version(event: bytes) -> str:
+    """From a format description: the version of the server that wrote the file."""
+    return event[HEADER_SIZE + 2 : HEADER_SIZE + 52].split(b"\0")[0].decode()
+
+
 def checksum_size(event: bytes) -> int:
     """From a format description: how many bytes at the end of each event are its checksum."""
     if event[HEADER_SIZE] != 4:
         raise BinlogError("the binlog is of a server older than MySQL 5.0; it cannot be read")
-    version = event[HEADER_SIZE + 2 : HEADER_SIZE + 52].split(b"\0")[0].decode()
+    version = server_version(event)
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:3])
     if numbers < (5, 6, 1) and "maria" not in version.lower():
         return 0

@@ -55,6 +55,19 @@ class GtidSet:
         server, _, number = gtid.rpartition(":")
         return any(a <= int(number) <= b for a, b in self._intervals.get(server, ()))
 
+    def covers(self, other: GtidSet) -> bool:
+        """Whether all transactions of another set are in this one.
+
+        >>> server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+        >>> GtidSet(f"{server}:1-5").covers(GtidSet(f"{server}:2-4"))
+        True
+        """
+        return all(
+            any(a <= first and last <= b for a, b in self._intervals.get(server, ()))
+            for server, intervals in other._intervals.items()
+            for first, last in intervals
+        )
+
     def __str__(self) -> str:
         return ",".join(
             ":".join([server, *(f"{a}-{b}" if a < b else f"{a}" for a, b in intervals)])
@@ -88,5 +101,29 @@ class GtidPosition:
         """Note a transaction."""
         self._latest[int(gtid.partition("-")[0])] = gtid
 
+    def covers(self, other: GtidPosition) -> bool:
+        """Whether no domain of another position is further.
+
+        >>> GtidPosition("0-1-5").covers(GtidPosition("0-2-4"))
+        True
+        """
+        return all(
+            domain in self._latest and _number(self._latest[domain]) >= _number(gtid)
+            for domain, gtid in other._latest.items()
+        )
+
     def __str__(self) -> str:
         return ",".join(self._latest[domain] for domain in sorted(self._latest))
+
+
+def _number(gtid: str) -> int:
+    """The number of a transaction of MariaDB in its domain."""
+    return int(gtid.rpartition("-")[2])
+
+
+Gtids = GtidSet | GtidPosition
+
+
+def gtids_of(text: str, is_mariadb: bool) -> Gtids:
+    """The transactions that a text stands for."""
+    return GtidPosition(text) if is_mariadb else GtidSet(text)

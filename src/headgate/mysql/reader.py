@@ -10,7 +10,7 @@ import pyarrow as pa
 from headgate.mysql.batches import BatchMaker
 from headgate.mysql.connection import Connection, Start
 from headgate.mysql.events import HEARTBEATS, TYPE_AT
-from headgate.mysql.gtids import GtidPosition, GtidSet
+from headgate.mysql.gtids import gtids_of
 from headgate.mysql.transactions import Assembler, Transaction, Wanted
 from headgate.schema.known_tables import KnownTables
 
@@ -56,15 +56,16 @@ def read_binlog(
     `known` are the tables as they were there, which DDL in the binlog changes: it is needed where
     the server does not write `binlog_row_metadata=FULL`. With `wait` it goes on for ever: a batch
     ends where the server has no more for now, and one without events comes when nothing happens for
-    `heartbeat` seconds. `until` is a position (file and offset) after
-    which nothing is read. With `markers` and `queries` the boundaries of transactions, and the
-    statements that the server notes before rows, are events too.
+    `heartbeat` seconds. `until` is a position after which nothing is read: of this server's files,
+    or, where it has no file, of transactions. With `markers` and `queries` the boundaries of
+    transactions, and the statements that the server notes before rows, are events too.
     """
-    if until is not None and start.file and reaches(start.file, start.pos, until):
+    progress = Progress(start, connection.facts.is_mariadb)
+    if until is not None and progress.reaches(until):
         return
-    assembler = Assembler(known or KnownTables(), wanted, start.file, start.pos, queries)
+    own = connection.facts.server_id
+    assembler = Assembler(known or KnownTables(), wanted, start.file, start.pos, queries, own)
     maker = BatchMaker(markers)
-    done = _Progress(start, connection.facts.is_mariadb)
     stream = connection.binlog(start, replica_id, heartbeat, wait)
     waiting: list[Transaction] = []
     size = 0
@@ -73,33 +74,34 @@ def read_binlog(
         if transaction is not None:
             waiting.append(transaction)
             size += transaction.size
-            done.note(transaction, assembler)
+            progress.note(transaction, assembler)
         elif not assembler.is_between:
             continue
         elif wait and event[TYPE_AT] in HEARTBEATS:
-            yield Batch([], done.start())
-        at_end = until is not None and reaches(assembler.file, assembler.pos, until)
+            yield Batch([], progress.start())
+        progress.see_file(assembler)
+        at_end = until is not None and progress.reaches(until)
         full = size >= BATCH_BYTES or len(waiting) >= BATCH_TRANSACTIONS
         if waiting and (full or at_end or (wait and not stream.has_more())):
-            yield from _batches(maker, waiting, done)
+            yield from _batches(maker, waiting, progress)
             waiting, size = [], 0
         if at_end:
             return
     if waiting:
-        yield from _batches(maker, waiting, done)
+        yield from _batches(maker, waiting, progress)
 
 
 def _batches(
-    maker: BatchMaker, transactions: list[Transaction], done: _Progress
+    maker: BatchMaker, transactions: list[Transaction], progress: Progress
 ) -> Iterator[Batch]:
     """The batches of transactions; only with the last one all of them are read."""
     ready: list[pa.RecordBatch] = []
     for events in maker.make(transactions):
         if ready:
-            yield Batch(ready, done.passed, False)
+            yield Batch(ready, progress.passed, False)
         ready = events
-    done.passed = done.start()
-    yield Batch(ready, done.passed, transactions[-1].is_last)
+    progress.passed = progress.start()
+    yield Batch(ready, progress.passed, transactions[-1].is_last)
 
 
 def reaches(file: str, pos: int, until: Start) -> bool:
@@ -113,13 +115,12 @@ def reaches(file: str, pos: int, until: Start) -> bool:
     return int(file.rpartition(".")[2]) > int(until.file.rpartition(".")[2])
 
 
-class _Progress:
+class Progress:
     """Where to read on."""
 
     def __init__(self, start: Start, is_mariadb: bool) -> None:
-        self._gtids: GtidSet | GtidPosition | None = None
-        if start.gtids is not None:
-            self._gtids = (GtidPosition if is_mariadb else GtidSet)(start.gtids)
+        self._gtids = None if start.gtids is None else gtids_of(start.gtids, is_mariadb)
+        self._is_mariadb = is_mariadb
         self._file, self._pos = start.file, start.pos
         self.passed = start
         """Up to where batches were given."""
@@ -130,6 +131,19 @@ class _Progress:
             self._file, self._pos = assembler.file, assembler.pos
             if self._gtids is not None and transaction.gtid is not None:
                 self._gtids.add(transaction.gtid)
+
+    def see_file(self, assembler: Assembler) -> None:
+        """Between two transactions the place is that of the next one, also in another file."""
+        if assembler.is_between:
+            self._file, self._pos = assembler.file, assembler.pos
+
+    def reaches(self, until: Start) -> bool:
+        """Whether all up to a position was read."""
+        if until.file:
+            return bool(self._file) and reaches(self._file, self._pos, until)
+        if self._gtids is None or until.gtids is None:
+            return False
+        return self._gtids.covers(gtids_of(until.gtids, self._is_mariadb))  # type: ignore[arg-type]
 
     def start(self) -> Start:
         """The end of the last whole transaction."""

@@ -58,7 +58,7 @@ class TableMap:
     """What equals that of the same table with the same columns."""
 
 
-def read_table_map(event: bytes) -> TableMap:
+def read_table_map(event: bytes, is_mariadb: bool = False) -> TableMap:
     """Read a table map event."""
     at = HEADER_SIZE
     table_id = int.from_bytes(event[at : at + 6], "little")
@@ -82,7 +82,7 @@ def read_table_map(event: bytes) -> TableMap:
         for i, (type_, meta) in enumerate(zip(types, metas))
     ]
     table_map = TableMap(table_id, database, table, columns, raw=event[start:])
-    _read_metadata(event, at, table_map)
+    _read_metadata(event, at, table_map, is_mariadb)
     return table_map
 
 
@@ -111,11 +111,11 @@ def _real_type(type_: int, meta: int) -> tuple[int, int]:
     return first, second
 
 
-def _read_metadata(event: bytes, at: int, table: TableMap) -> None:
-    """Read what binlog_row_metadata adds."""
+def _read_metadata(event: bytes, at: int, table: TableMap, is_mariadb: bool) -> None:
+    """Read what binlog_row_metadata adds; with MariaDB, geometries have a character set too."""
     columns = table.columns
     numeric = [c for c in columns if c.type in NUMERIC]
-    character = [c for c in columns if c.type in CHARACTER]
+    character = [c for c in columns if c.type in CHARACTER or (is_mariadb and c.type == GEOMETRY)]
     labelled = [c for c in columns if c.type in (ENUM, SET)]
     while at < len(event):
         code = event[at]

@@ -62,11 +62,15 @@ class Transaction:
     size: int = 0
     is_counted: bool = False
     """Whether its rows are being numbered."""
+    log: str | None = None
+    """The server whose binlog it is in, where that is not the one that it was made on."""
 
 
 def constants(transaction: Transaction) -> dict[str, str]:
     """The members of a position that all changes of a transaction share."""
     members = {"server_id": str(transaction.server_id)}
+    if transaction.log is not None:
+        members["log"] = transaction.log
     if transaction.gtid is not None:
         members["gtid"] = transaction.gtid
     if transaction.xid is not None:
@@ -86,9 +90,15 @@ class Assembler:
         file: str = "",
         pos: int = 4,
         queries: bool = False,
+        log: int | None = None,
     ) -> None:
-        """With `queries` the statements that the server notes before rows are events too."""
+        """With `queries` the statements that the server notes before rows are events too.
+
+        `log` is the id of the server whose binlog it is.
+        """
         self.known = known
+        self._log = log
+        self._is_mariadb = False
         self.file, self.pos = file, pos
         """Where the next event begins."""
         self._wanted = wanted
@@ -125,6 +135,7 @@ class Assembler:
             self.file, self.pos = e.rotate(event)
         elif kind == e.FORMAT_DESCRIPTION:
             self._in_transaction, self._current = False, None
+            self._is_mariadb = "maria" in e.server_version(event).lower()
             self.pos = end or self.pos
 
     def _moved(self, size: int, end: int) -> int:
@@ -194,11 +205,15 @@ class Assembler:
 
     def _transaction(self, start: int, time: int, server_id: int) -> Transaction:
         if self._current is None:
-            self._current = Transaction(self.file, start, server_id, time=time)
+            self._current = self._new(start, time, server_id)
         return self._current
 
+    def _new(self, start: int, time: int, server_id: int) -> Transaction:
+        log = None if self._log in (None, server_id) else str(self._log)
+        return Transaction(self.file, start, server_id, time=time, log=log)
+
     def _begin(self, kind: int, event: bytes, start: int, time: int, server_id: int) -> None:
-        current = self._current = Transaction(self.file, start, server_id, time=time)
+        current = self._current = self._new(start, time, server_id)
         if kind == e.MARIADB_GTID:
             current.gtid, self._in_transaction = e.mariadb_gtid(event, server_id)
         elif kind == e.GTID:
@@ -221,7 +236,7 @@ class Assembler:
         self._tables[table_id(event)] = self._readers[raw]
 
     def _reader(self, event: bytes) -> TableReader | None:
-        mapped = read_table_map(event)
+        mapped = read_table_map(event, self._is_mariadb)
         if not self._wanted(mapped.database, mapped.table):
             return None
         resolved = resolve(mapped, self.known.table(mapped.database, mapped.table))

@@ -24,6 +24,11 @@ SOURCES: Registry[Source] = Registry(
             "rocketmq://HOST:PORT/TOPIC",
             "pip install 'headgate[rocketmq]'",
         ),
+        "mysql": Entry(
+            "headgate.sources.mysql:MySQLSource",
+            "mysql://USER:PASSWORD@HOST:PORT/DATABASE.TABLE",
+            "pip install 'headgate[mysql]'",
+        ),
         "stdin": Entry("headgate.sources.stdin:StdinSource", "stdin:"),
     },
     dash="stdin",

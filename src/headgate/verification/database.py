@@ -22,6 +22,7 @@ from headgate.core.mysql_types import parse_type
 from headgate.core.scalars import Environment
 from headgate.landing.shape import TableShape
 from headgate.landing.types import DEFAULTS, TypePreferences
+from headgate.mysql.sql import identifier, literal
 from headgate.verification.sides import Side, SideTable
 from headgate.verification.typed_rows import shape_of, typed_rows
 
@@ -203,21 +204,3 @@ def text_sql(column: str, mysql: str | None) -> str:
             return f"REPLACE(TO_BASE64(CAST({column} AS BINARY)), '\\n', '')"
         case _:
             return f"CAST({column} AS CHAR)"
-
-
-def identifier(name: str) -> str:
-    """A name in SQL.
-
-    >>> identifier("a`b")
-    '`a``b`'
-    """
-    return f"`{name.replace('`', '``')}`"
-
-
-def literal(text: str) -> str:
-    """A text in SQL.
-
-    >>> literal("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,89 @@
+"""Where a capture begins the first time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.core.errors import UsageError
+from headgate.mysql.connection import Connection, Start
+from headgate.mysql.definitions import base_tables, current_tables
+from headgate.mysql.events import HEADER
+from headgate.mysql.reader import any_table
+from headgate.sources.mysql.offsets import CaptureOffset
+from headgate.sources.mysql.schema_files import write_tables
+from headgate.sources.mysql.tables import no_table
+from headgate.sources.topics import milliseconds
+from headgate.spark.storage import Storage
+
+if TYPE_CHECKING:
+    from headgate.sources.mysql import MySQLSource
+
+PROBE_ID = 2**31 - 7
+"""The server id of a moment's look at the binlog."""
+
+
+def first_offset(source: MySQLSource, state: Storage) -> CaptureOffset:
+    """The position, and the tables as they are there; their rows too, if `initial`."""
+    with source.login.connected() as connection:
+        tables = source.patterns.found(connection)
+        if not tables:
+            every = [each for each in base_tables(connection) if any_table(*each)]
+            raise no_table(source.patterns, every)
+        start, known = current_tables(connection, source.patterns.match)
+        server_id = connection.facts.server_id
+        starting = source.options.starting
+        if starting not in ("initial", "latest"):
+            start = _position(source, connection, starting, start)
+    new = [[database, table] for database, table in tables] if starting == "initial" else []
+    return CaptureOffset(
+        start.file, start.pos, start.gtids, server_id, write_tables(state, known, start),
+        [f"{database}.{table}" for database, table in tables], new,
+    )  # fmt: skip
+
+
+def _position(source: MySQLSource, connection: Connection, starting: str, now: Start) -> Start:
+    logs = [(row[0], int(row[1])) for row in connection.query("SHOW BINARY LOGS")]
+    if starting == "earliest":
+        return Start(logs[0][0], 4)
+    file, _, pos = starting.rpartition(":")
+    if starting.startswith("gtid:"):
+        raise UsageError(
+            "starting cannot be a GTID set yet; look up its file and position (SHOW BINLOG EVENTS)"
+        )
+    if pos.isdigit() and file in dict(logs):
+        return Start(file, int(pos))
+    if pos.isdigit() and file.rpartition(".")[2].isdigit():
+        raise UsageError(
+            f"the server has no binlog {file}; there are {logs[0][0]} to {logs[-1][0]}"
+        )
+    moment = milliseconds(starting) // 1000
+    chosen = logs[0][0]
+    for name, _ in logs:  # the last file that begins before then
+        if _began(source, name) > moment:
+            break
+        chosen = name
+    return _first_since(source, chosen, moment, now)
+
+
+def _began(source: MySQLSource, file: str) -> int:
+    """When a file of the binlog begins."""
+    with source.login.connected() as connection:
+        for event in connection.binlog(Start(file, 4), PROBE_ID, wait=False):
+            time = int(HEADER.unpack_from(event)[0])
+            if time:
+                return time
+    return 0
+
+
+def _first_since(source: MySQLSource, file: str, moment: int, now: Start) -> Start:
+    """Where the first transaction begins that is not before a time."""
+    from headgate.mysql.transactions import Assembler
+    from headgate.schema.known_tables import KnownTables
+
+    with source.login.connected() as connection:
+        assembler = Assembler(KnownTables(), lambda _d, _t: False, file, 4)
+        for event in connection.binlog(Start(file, 4), PROBE_ID, wait=False):
+            transaction = assembler.feed(event)
+            if transaction is not None and transaction.time >= moment:
+                return Start(transaction.file, transaction.begin)
+    return now

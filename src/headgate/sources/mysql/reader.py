@@ -1,0 +1,149 @@
+"""A database's tables and changes as a stream of events."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.arrow.messages import KAFKA_SCHEMA, Partition
+from headgate.core.errors import HeadgateError
+from headgate.mysql.connection import Start
+from headgate.mysql.reader import reaches
+from headgate.sources.base import Deferred, Files, Origin, Reader
+from headgate.sources.mysql import MySQLSource
+from headgate.sources.mysql.beginning import first_offset
+from headgate.sources.mysql.offsets import CaptureOffset, ends_of, offset_of
+from headgate.sources.mysql.stream import NAME, PLACED_SCHEMA, Capture, data_source, range_reader
+from headgate.spark.api import fast_worker
+from headgate.spark.checkpoint import last_planned, offsets_of
+from headgate.spark.state_files import read_state, write_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FILE = "mysql.json"
+AVAILABLE_NOW = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
+BYTES_PER_CHANGE = 200
+"""What a change is taken to have, where a batch is limited by their number."""
+
+
+class Beginning(msgspec.Struct):
+    """Where the first batch begins, and as which replica."""
+
+    start: CaptureOffset
+    replica_id: int
+
+
+class MySQLReader(Reader):
+    """Reads tables and their changes."""
+
+    def __init__(self, spark: SparkSession, source: MySQLSource, origin: Origin) -> None:
+        self.spark, self.source, self.origin = spark, source, origin
+        self.beginning = self.first()
+        with source.login.connected() as connection:
+            self.until = connection.current_position()
+            self.tables = source.patterns.found(connection)
+        """Where the binlog ended when the job started."""
+        self.reading: Capture | None = None
+
+    def first(self) -> Beginning:
+        """Where the first batch begins; kept, so that it begins there when it is repeated."""
+        known = read_state(self.origin.state, FILE, Beginning)
+        if known is None:
+            replica_id = self.source.options.server_id or random.randrange(2**30, 2**31)
+            known = Beginning(first_offset(self.source, self.origin.state), replica_id)
+            write_state(self.origin.state, FILE, known)
+        return known
+
+    def capture(self, limit: int | None) -> Capture:
+        """What Spark's processes need to know."""
+        options, last = self.source.options, last_planned(self.origin.checkpoint)
+        planned = self.offset(last) or self.beginning.start
+        most = options.max_batch_bytes
+        cores = self.spark.sparkContext.defaultParallelism
+        return Capture(
+            login=self.source.login,
+            patterns=self.source.patterns,
+            replica_id=options.server_id or self.beginning.replica_id,
+            state=self.origin.state.uri,
+            settings=dict(self.origin.settings),
+            chunk_rows=options.chunk_rows,
+            parallel_chunks=options.parallel_chunks or 2 * cores,
+            batch_bytes=most if limit is None else min(most, limit * BYTES_PER_CHANGE),
+            heartbeat=options.heartbeat,
+            start=self.beginning.start,
+            planned=with_new_tables(planned, self.tables),
+        )
+
+    def stream(self, limit: int | None) -> DataFrame:
+        """A row is a range of the binlog, or of a table."""
+        self.reading = self.capture(limit)
+        self.spark.conf.set(AVAILABLE_NOW, "true")
+        self.spark.dataSource.register(data_source(self.reading))
+        return self.spark.readStream.format(NAME).load()
+
+    def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
+        """The events of a batch's ranges."""
+        rows, read = self.deferred(batch)
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with fast_worker():
+                yield from read(batches)
+
+        return rows.mapInArrow(run, from_arrow_schema(PLACED_SCHEMA)), []
+
+    def deferred(self, batch: DataFrame) -> Deferred:
+        """Ranges, which a worker reads."""
+        capture = self.reading or self.capture(None)
+        return Deferred(batch.select(*KAFKA_SCHEMA.names), range_reader(capture))
+
+    def offset(self, number: int) -> CaptureOffset | None:
+        """Where a batch ends."""
+        for builtins in offsets_of(self.origin.checkpoint, number):
+            if isinstance(builtins, dict) and "server_id" in builtins:
+                return offset_of(builtins)
+        return None
+
+    def ends(self, number: int) -> dict[Partition, int]:
+        """Where a batch ends, as numbers."""
+        offset = self.offset(number)
+        return {} if offset is None else ends_of(offset)
+
+    def lag(self, number: int) -> int | None:
+        """Nothing, or not known: nobody counts what is in a binlog."""
+        offset = self.offset(number)
+        if offset is None or offset.new or offset.pending:
+            return None
+        try:
+            with self.source.login.connected() as connection:
+                now = connection.current_position()
+        except HeadgateError:
+            return None
+        return 0 if is_done(offset, now) else None
+
+    def unread(self, number: int) -> bool:
+        """Whether anything that was there when the job started is behind a batch."""
+        offset = self.offset(number) or self.beginning.start
+        return bool(offset.new or offset.pending) or not is_done(offset, self.until)
+
+
+def is_done(offset: CaptureOffset, until: Start) -> bool:
+    """Whether a position of the binlog is passed."""
+    return reaches(offset.file, offset.pos, until)
+
+
+def with_new_tables(planned: CaptureOffset, found: Iterable[tuple[str, str]]) -> CaptureOffset:
+    """An offset to which tables are added that were not captured before."""
+    new = [[database, table] for database, table in found
+           if f"{database}.{table}" not in planned.tables]  # fmt: skip
+    if not new:
+        return planned
+    names = [f"{database}.{table}" for database, table in new]
+    return msgspec.structs.replace(
+        planned, tables=[*planned.tables, *names], new=[*planned.new, *new]
+    )
