@@ -207,7 +207,7 @@ class _Rows:
     def __init__(self, chunk: Chunk, table: Table, at: Start, server_id: int) -> None:
         self.chunk, self.table, self.at, self.server_id = chunk, table, at, server_id
         self.time = time.time_ns() // 1000
-        self.number = 0
+        self.number = 1  # behind the statements that define tables, at the same position
 
     def batch(self, given: tuple[Layout, pa.Array]) -> Iterator[pa.RecordBatch]:
         """The events of some rows."""

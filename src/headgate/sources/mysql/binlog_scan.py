@@ -30,6 +30,8 @@ class BinlogScan:
         own = connection.facts
         self.progress = Progress(start, own.is_mariadb)
         self.assembler = Assembler(known, _no_table, start.file, start.pos, log=own.server_id)
+        self.there = connection.current_position()
+        """Where the binlog ended then: so far it can be read without waiting."""
         self.stream = connection.binlog(start, self.replica_id, self.heartbeat)
         self.events = iter(self.stream)
 
@@ -44,9 +46,8 @@ class BinlogScan:
 
         One that is larger than that counts as a whole.
         """
-        assert self.stream is not None
-        self.had_ddl, size, tables = False, 0, self.assembler.known
-        while size < most_bytes and (self.stream.has_more() or not self.assembler.is_between):
+        self.had_ddl, size = False, 0
+        while not self.assembler.is_between or (size < most_bytes and self._has_more()):
             event = next(self.events, None)
             if event is None:
                 raise DisconnectedError("the server ended the binlog")
@@ -54,19 +55,14 @@ class BinlogScan:
             transaction = self.assembler.feed(event)
             if transaction is not None:
                 self.progress.note(transaction, self.assembler)
-                kinds = {getattr(item, "kind", "row") for item in transaction.items}
-                self.had_ddl = self.had_ddl or "ddl" in kinds
+                items = transaction.items
+                self.had_ddl |= any(getattr(item, "kind", "row") == "ddl" for item in items)
             self.progress.see_file(self.assembler)
-        while not self.assembler.is_between:  # the rest of a transaction
-            event = next(self.events, None)
-            if event is None:
-                raise DisconnectedError("the server ended the binlog")
-            transaction = self.assembler.feed(event)
-            if transaction is not None:
-                self.progress.note(transaction, self.assembler)
-            self.progress.see_file(self.assembler)
-        assert tables is self.assembler.known
         return self.progress.start()
+
+    def _has_more(self) -> bool:
+        assert self.stream is not None
+        return not self.progress.reaches(self.there) or self.stream.has_more()
 
 
 def _no_table(database: str, table: str) -> bool:

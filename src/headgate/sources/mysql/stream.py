@@ -252,7 +252,7 @@ def range_reader(
 
 def placed_events(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
     """The events of a range, with their places."""
-    first = 0
+    first = part.end.step << POS_BITS
     if part.kind == "chunk":
         number = part.number - STEPS - 1
         first = (part.end.first_chunk + number) << POS_BITS
@@ -356,11 +356,11 @@ def wanted_tables(patterns: TablePatterns, at: CaptureOffset) -> Callable[[str, 
 def definitions(connection: Any, at: CaptureOffset) -> Iterator[pa.RecordBatch]:
     """The tables that are captured from now on, as statements."""
     events = []
-    for row, (database, table) in enumerate(at.defined):
+    for database, table in at.defined:
         statement = create_statement(connection, database, table)
         if statement is not None:
-            position = {"file": at.file, "pos": str(at.pos), "row": str(row),
-                        "server_id": str(at.server_id)}  # fmt: skip
+            position = {"file": at.file, "pos": str(at.pos), "row": "0"}
+            position["server_id"] = str(at.server_id)
             events.append(Event("ddl", "create", database, table, ddl=statement, position=position))
     if events:
         yield to_batch(events)
