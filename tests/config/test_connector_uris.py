@@ -29,11 +29,15 @@ class Role(NamedTuple):
     """An option of the format, which the same URI takes."""
 
     def uri(self, scheme: str, host: str) -> str:
-        uri = self.registry.example(scheme).replace("HOST:PORT", host)
+        uri = self.registry.example(scheme)
+        if "@" in host:
+            uri = uri.replace("USER:PASSWORD@", "")
+        uri = uri.replace("HOST:PORT", host)
         return f"{uri}?{self.query}" if self.has_format(scheme) else f"{uri}?"
 
     def has_format(self, scheme: str) -> bool:
-        return getattr(self.registry.load(scheme), "takes", "messages") == "messages"
+        cls = self.registry.load(scheme)
+        return "messages" == getattr(cls, "takes", getattr(cls, "gives", "messages"))
 
 
 ROLES = [

@@ -127,6 +127,26 @@ class DataHubCase(FileCase):
         return f"datahub://{place}?enable-tls=false&access-id=a&access-key=b&"
 
 
+class MySQLCase(FileCase):
+    """Tables of the tests' MariaDB, whose rows have a text each."""
+
+    def uri(self, world: World, name: str) -> str:
+        server = world.fixture("mariadb")
+        login = f"{server.user}:{server.password}@{server.address}"
+        return f"mysql://{login}/contract.{quote(name, safe='')}?"
+
+    def put(self, world: World, name: str, values: Sequence[bytes]) -> None:
+        table = f"contract.`{name}`"
+        world.fixture("mariadb").run(
+            "CREATE DATABASE IF NOT EXISTS contract",
+            f"CREATE TABLE IF NOT EXISTS {table} (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT)",
+            *(f"INSERT INTO {table} (v) VALUES ('{value.decode()}')" for value in values),
+        )
+
+    def unreachable(self) -> str | None:
+        return f"mysql://me:secret@127.0.0.1:{free_ports(1)[0]}/d.t?"
+
+
 class ConsoleCase(FileCase):
     """Standard output, as pytest captures it."""
 
@@ -162,6 +182,7 @@ class AppendCase(FileCase):
 SOURCES = {
     "kafka": KafkaCase(),
     "rocketmq": RocketMQCase(),
+    "mysql": MySQLCase(),
     "file": FileCase(),
     "stdin": StdinCase(),
 }
@@ -187,7 +208,7 @@ HOSTILE = {
 
 def check_unreachable(uri: str, *connects: Callable[[], object]) -> None:
     """Check that each way to connect fails in time, and names the address."""
-    address = uri.partition("//")[2].partition("/")[0]
+    address = uri.partition("//")[2].partition("/")[0].rpartition("@")[2]
     for connect in connects:
         started = time.monotonic()
         with pytest.raises(UsageError) as caught:

@@ -54,14 +54,24 @@ class DatabaseServer:
         self.install()
         start = self.folder / "start.sql"
         start.write_text(START.format(password=self.password))
+        self.launch(f"--init-file={start}")
+        return self
+
+    def restart(self) -> None:
+        """Stop it cleanly and start it again, on the same port."""
+        assert self.process is not None
+        self.process.end()
+        self.launch()
+
+    def launch(self, *more: str) -> None:
+        """Start it on its data directory; returns when it answers."""
         command = [
             *self.command(self.program), f"--socket={self.folder / 's'}", f"--port={self.port}",
-            "--bind-address=127.0.0.1", f"--init-file={start}", "--log-bin=binlog",
-            "--binlog-row-metadata=FULL", *self.options,
+            "--bind-address=127.0.0.1", "--log-bin=binlog", "--binlog-row-metadata=FULL",
+            *self.options, *more,
         ]  # fmt: skip
         self.process = ServerProcess(command, self.folder, self.log, self.environment)
         self.wait()
-        return self
 
     def wait(self) -> None:
         """Until it answers, or say with its log why it does not."""

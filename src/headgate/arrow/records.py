@@ -133,7 +133,7 @@ def type_dicts(column: pa.Array) -> list[Types | None]:
     if column.null_count == len(column):
         return [None] * len(column)
     items = column.items
-    parts = [pc.struct_field(items, name).to_pylist() for name in ("mysql", "jdbc", "flags")]
+    parts = [pc.struct_field(items, name).to_pylist() for name in ColumnType._fields]
     names, types = column.keys.to_pylist(), list(zip(*parts))
     offsets = column.offsets.to_pylist()
     valid = column.is_valid().to_pylist()

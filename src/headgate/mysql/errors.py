@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from headgate.core.errors import HeadgateError
+from headgate.core.errors import HeadgateError, UsageError
 
 
 class BinlogError(HeadgateError):
     """The binlog cannot be read on; the text says why and what to do."""
 
 
-class DisconnectedError(BinlogError):
+class DisconnectedError(BinlogError, UsageError):
     """The connection broke: connect again, and read on from the last position."""
 
 

@@ -50,6 +50,7 @@ def read_binlog(
     wait: bool = False,
     heartbeat: float = 10.0,
     until: Start | None = None,
+    wanted_ddl: Wanted | None = None,
 ) -> Iterator[Batch]:
     """The changes from a position on, in batches that end where a transaction does, if possible.
 
@@ -58,13 +59,16 @@ def read_binlog(
     ends where the server has no more for now, and one without events comes when nothing happens for
     `heartbeat` seconds. `until` is a position after which nothing is read: of this server's files,
     or, where it has no file, of transactions. With `markers` and `queries` the boundaries of
-    transactions, and the statements that the server notes before rows, are events too.
+    transactions, and the statements that the server notes before rows, are events too. DDL is an
+    event of all tables, or of those that `wanted_ddl` chooses.
     """
     progress = Progress(start, connection.facts.is_mariadb)
     if until is not None and progress.reaches(until):
         return
     own = connection.facts.server_id
-    assembler = Assembler(known or KnownTables(), wanted, start.file, start.pos, queries, own)
+    assembler = Assembler(
+        known or KnownTables(), wanted, start.file, start.pos, queries, own, wanted_ddl
+    )
     maker = BatchMaker(markers)
     stream = connection.binlog(start, replica_id, heartbeat, wait)
     waiting: list[Transaction] = []

@@ -10,6 +10,16 @@ from headgate.schema.statement import HEAD_WORDS, first_statement
 _DML = {"INSERT": "insert", "REPLACE": "insert", "UPDATE": "update", "DELETE": "delete"}
 
 
+def named_tables(query: Query) -> list[tuple[str, str]]:
+    """The databases and names of the tables that a statement names.
+
+    >>> named_tables(Query(1, "a", "RENAME TABLE t TO b.u"))
+    [('a', 't'), ('b', 'u')]
+    """
+    tables = [table for each in read_statements(query.sql, None) for table in each.tables]
+    return [(table.database or query.database or "", table.table) for table in tables]
+
+
 def described(query: Query) -> Event:
     """A statement as an event, with the database of its table.
 

@@ -14,7 +14,7 @@ from headgate.mysql import events as e
 from headgate.mysql.columns import resolve
 from headgate.mysql.errors import BinlogError, malformed
 from headgate.mysql.rows import ROWS_TYPES, RowsEvent, RowsType, TableReader, read_rows, table_id
-from headgate.mysql.statements import described, xa_name
+from headgate.mysql.statements import described, named_tables, xa_name
 from headgate.mysql.table_map import read_table_map
 from headgate.schema.known_tables import KnownTables
 
@@ -91,11 +91,14 @@ class Assembler:
         pos: int = 4,
         queries: bool = False,
         log: int | None = None,
+        wanted_ddl: Wanted | None = None,
     ) -> None:
         """With `queries` the statements that the server notes before rows are events too.
 
-        `log` is the id of the server whose binlog it is.
+        `log` is the id of the server whose binlog it is. `wanted_ddl` says of which tables DDL is
+        an event; without it, of all.
         """
+        self._wanted_ddl = wanted_ddl
         self.known = known
         self._log = log
         self._is_mariadb = False
@@ -281,7 +284,8 @@ class Assembler:
         if word.startswith(("XA ", "SAVEPOINT")) or query.sql[:11].upper() == "ROLLBACK TO":
             return self._take_xa(query.sql)
         event = described(query)
-        self._add(event, start, time, server_id)
+        if event.kind != "ddl" or self._wants_ddl(query, event.database):
+            self._add(event, start, time, server_id)
         if event.kind == "ddl":
             self.known.learn(event)
             self._readers.clear()
@@ -289,6 +293,17 @@ class Assembler:
             return None
         current.has_boundaries = event.kind != "ddl"
         return self._ended(None)
+
+    def _wants_ddl(self, query: e.Query, database: str | None) -> bool:
+        """Whether DDL is of a table that is wanted; or of a database that has one."""
+        wanted = self._wanted_ddl
+        if wanted is None:
+            return True
+        tables = named_tables(query)
+        if not tables:
+            known = [table for home, table in self.known.names() if home == database]
+            tables = [(database or "", table) for table in ["*", *known]]
+        return any(wanted(*table) for table in tables)
 
     def _add(self, event: Event, start: int, time: int, server_id: int) -> None:
         """Add an event that is not of rows, with its place."""

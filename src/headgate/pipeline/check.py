@@ -92,12 +92,16 @@ def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     decode, tables = job_decoder(source_with_schema), file_tables(source_with_schema).copy()
     limit = most_bytes_of(job.source.options)
     selection, sampled = Selection(job), Sample()
-    for key, value, topic in messages:
-        for event in decode_message(decode, key, value, topic, limit):
-            tables.learn(event)
-            if event.kind == "ddl":
-                sampled.define(event, selection, tables)
-            sampled.add(event, selection, tables.complete(event))
+    decoded = (
+        event
+        for key, value, topic in messages
+        for event in decode_message(decode, key, value, topic, limit)
+    )
+    for event in source.sample_events(sample) if source.gives == "events" else decoded:
+        tables.learn(event)
+        if event.kind == "ddl":
+            sampled.define(event, selection, tables)
+        sampled.add(event, selection, tables.complete(event))
     return {
         "job": job.name,
         "reads": reads.facts,

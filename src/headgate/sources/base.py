@@ -19,6 +19,7 @@ import pyarrow as pa
 from headgate.arrow.messages import Partition
 from headgate.core.batches import SourceRange
 from headgate.core.connectors import Address, Connector, Place, Report
+from headgate.core.event import Event
 from headgate.spark.storage import Storage
 
 if TYPE_CHECKING:
@@ -132,6 +133,10 @@ class Source(Connector, Protocol):
         self, spark: SparkSession, settings: Mapping[str, str], limit: int
     ) -> Iterable[Message]:
         """The first messages."""
+        return ()
+
+    def sample_events(self, limit: int) -> Iterable[Event]:
+        """The first events, of a source that gives events."""
         return ()
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:

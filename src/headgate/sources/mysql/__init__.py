@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
@@ -115,17 +115,11 @@ class MySQLSource(Source):
 
         return checked(self)
 
-    def sample_events(self, limit: int) -> Sequence[Event]:
+    def sample_events(self, limit: int) -> Iterable[Event]:
         """The statements that define the tables."""
         from headgate.sources.mysql.check import definitions
 
         return definitions(self, limit)
-
-    def sample(
-        self, spark: SparkSession, settings: Mapping[str, str], limit: int
-    ) -> Iterable[tuple[bytes | None, bytes | None, str | None]]:
-        """There are no messages."""
-        return ()
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:
         """The reader of a job that starts."""

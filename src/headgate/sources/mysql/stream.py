@@ -28,6 +28,7 @@ from headgate.mysql.errors import DisconnectedError
 from headgate.mysql.login import Login
 from headgate.mysql.reader import read_binlog
 from headgate.mysql.snapshot import Chunk, next_bound, read_chunk
+from headgate.mysql.transactions import Wanted
 from headgate.sources.mysql.binlog_scan import BinlogScan
 from headgate.sources.mysql.offsets import (
     BINLOG,
@@ -335,22 +336,40 @@ def read_range(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
         if start.by_gtid and until.file:  # the server was another one when the batch began
             until = Start(gtids=until.gtids)
         known = read_tables(capture.storage, part.start.schema)
-        wanted = wanted_tables(capture.patterns, part.start)
-        for batch in read_binlog(connection, start, replica_id, known, wanted, until=until):
+        batches = read_binlog(
+            connection,
+            start,
+            replica_id,
+            known,
+            wanted_rows(capture.patterns, part.start),
+            until=until,
+            wanted_ddl=wanted_ddl(capture.patterns, part.start),
+        )
+        for batch in batches:
             yield from batch.events
 
 
-def wanted_tables(patterns: TablePatterns, at: CaptureOffset) -> Callable[[str, str], bool]:
-    """Whether the changes of a table are read.
-
-    Not before its snapshot has begun, which has them; of a table without a key, not before that is
-    complete.
-    """
+def wanted_ddl(patterns: TablePatterns, at: CaptureOffset) -> Wanted:
+    """Whether the DDL of a table is read: not before the table is defined."""
     later = {(each[0], each[1]) for each in at.new}
-    later |= {(each.database, each.table) for each in at.pending if not each.keyed}
     return lambda database, table: (
         (database, table) not in later and patterns.match(database, table)
     )
+
+
+def wanted_rows(patterns: TablePatterns, at: CaptureOffset) -> Wanted:
+    """Whether the changes of a table are read.
+
+    Not before some of its rows have been, for the rest has them; of a table without a key, not
+    before all have been.
+    """
+    is_defined = wanted_ddl(patterns, at)
+    later = {
+        (each.database, each.table)
+        for each in at.pending
+        if each.after is None  # so it stays without a key
+    }
+    return lambda database, table: (database, table) not in later and is_defined(database, table)
 
 
 def definitions(connection: Any, at: CaptureOffset) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,9 @@ from headgate.mysql.connection import Connection
 from headgate.mysql.definitions import base_tables
 from headgate.mysql.reader import SYSTEM
 
+LONGEST = 2 * 64 * 4 + 1
+"""Characters of a database and a table, with room for patterns."""
+
 
 @dataclass(frozen=True)
 class TablePatterns:
@@ -57,15 +60,16 @@ def patterns_of(path: str, more: str | None, example: str) -> TablePatterns:
 
 
 def _pattern(name: str) -> str:
-    if "/" in name:
+    if "/" in name or len(name) > LONGEST:
         raise UsageError(f"{shown(name)} is not database.table; write it as shop.orders or shop.*")
     return name if "." in name else f"{name}.*"
 
 
 def no_table(patterns: TablePatterns, there: Sequence[tuple[str, str]]) -> UsageError:
     """The error where no table matches."""
-    names = ", ".join(f"{database}.{table}" for database, table in there[:20])
+    names = ", ".join(shown(f"{database}.{table}") for database, table in there[:20])
+    wanted = ", ".join(map(shown, patterns.patterns))
     return UsageError(
-        f"no table matches {', '.join(patterns.patterns)}, or the user may not see it (GRANT "
-        f"SELECT ON …); there are: {names or 'none'}"
+        f"no table matches {wanted}, or the user may not see it (GRANT SELECT ON …); there are: "
+        f"{names or 'none'}"
     )

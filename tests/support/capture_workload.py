@@ -1,0 +1,144 @@
+"""A database in use: tables of many types, and sessions that change them at random."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Any
+
+import pymysql
+
+DATABASE = "capture"
+ORDERS = """id BIGINT PRIMARY KEY AUTO_INCREMENT, customer INT UNSIGNED, total DECIMAL(20,4),
+    state ENUM('new','paid','it''s gone'), tags SET('a','b','c'), note VARCHAR(60) CHARACTER SET latin1,
+    data VARBINARY(30), fl FLOAT, db DOUBLE, bits BIT(12), day DATE, at TIMESTAMP(6) NULL,
+    span TIME(3), year YEAR, doc JSON"""  # noqa: E501
+TABLES = (
+    f"CREATE TABLE orders ({ORDERS})",
+    "CREATE TABLE items (orders VARCHAR(20), number INT, what TEXT, PRIMARY KEY (orders, number))",
+    "CREATE TABLE journal (what VARCHAR(20), amount INT)",
+    "CREATE TABLE nothing (id INT PRIMARY KEY)",
+)
+LATER = "CREATE TABLE later (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20))"
+LARGE = 20_000
+"""Rows of the large transaction."""
+
+
+class Workload:
+    """Changes by several sessions, while it is entered."""
+
+    def __init__(self, server: Any, seed: int, writers: int = 2) -> None:
+        self.server, self.seed = server, seed
+        self.stopped, self.paused = threading.Event(), threading.Event()
+        self.failures: list[BaseException] = []
+        self.changes = 0
+        self.threads = [
+            threading.Thread(target=self._write, args=(seed + n,), daemon=True)
+            for n in range(writers)
+        ]
+
+    def connect(self) -> pymysql.Connection:
+        return pymysql.connect(
+            host="127.0.0.1", port=self.server.port, user=self.server.user,
+            password=self.server.password, database=DATABASE, charset="utf8mb4",
+        )  # fmt: skip
+
+    def create(self) -> None:
+        """The tables, with rows."""
+        chance = random.Random(self.seed)
+        self.server.run(
+            f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}",
+            *TABLES,
+        )  # fmt: skip
+        with self.connect() as sql, sql.cursor() as cursor:
+            for _ in range(1500):
+                cursor.execute(insert_order(chance))
+            for n in range(400):
+                cursor.execute(f"INSERT INTO items VALUES ('o{n // 3}', {n}, 'é{n}')")
+                cursor.execute(f"INSERT INTO journal VALUES ('j{n % 7}', {n % 3})")
+            sql.commit()
+
+    def __enter__(self) -> Workload:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join()
+        if self.failures:
+            raise self.failures[0]
+
+    def alter(self, number: int) -> None:
+        """DDL in the middle, and a large transaction."""
+        sql = self.connect()
+        with sql, sql.cursor() as cursor:
+            cursor.execute("SET lock_wait_timeout = 60")
+            if number == 0:
+                cursor.execute(
+                    "ALTER TABLE orders ADD extra VARCHAR(10) DEFAULT 'none' AFTER total"
+                )
+                cursor.execute(LATER)
+                cursor.execute("INSERT INTO later (v) VALUES ('a'), ('b')")
+            elif number == 1:
+                cursor.execute("ALTER TABLE items MODIFY what MEDIUMTEXT, ADD more BIGINT")
+                values = ", ".join(f"('large', {n}, 'x', {n})" for n in range(LARGE))
+                cursor.execute(f"INSERT INTO items VALUES {values}")
+            else:
+                cursor.execute("FLUSH LOGS")
+            sql.commit()
+
+    def _write(self, seed: int) -> None:
+        chance = random.Random(seed)
+        while not self.stopped.is_set():
+            try:
+                sql = self.connect()
+                with sql, sql.cursor() as cursor:
+                    while not self.stopped.is_set():
+                        for _ in range(chance.randrange(1, 6)):
+                            cursor.execute(statement(chance))
+                            self.changes += cursor.rowcount
+                        sql.rollback() if chance.random() < 0.1 else sql.commit()
+                        time.sleep(0.002)
+            except pymysql.err.MySQLError as error:  # a server that is started again, a deadlock
+                if error.args and error.args[0] in (1064, 1054):
+                    self.failures.append(error)
+                    return
+                time.sleep(0.2)
+
+
+def insert_order(chance: random.Random) -> str:
+    values = [
+        str(chance.randrange(2**32)), f"{chance.randrange(10**16)}.{chance.randrange(10**4):04d}",
+        chance.choice(["'new'", "'it''s gone'", "NULL"]), chance.choice(["'a,c'", "''", "NULL"]),
+        chance.choice(["'naïve'", "''", "NULL"]), f"x'{chance.randbytes(5).hex()}00'",
+        repr(chance.uniform(-9, 9)), repr(chance.uniform(-1e9, 1e9)), f"{chance.randrange(4096)}",
+        chance.choice(["'2024-02-29'", "NULL"]), "'2024-05-01 10:11:12.000345'",
+        chance.choice(["'-12:00:00.5'", "'800:59:59'", "NULL"]), chance.choice(["2022", "1901"]),
+        chance.choice(["""'{"a": [1, 2.5, "é"]}'""", "NULL"]),
+    ]  # fmt: skip
+    names = "customer, total, state, tags, note, data, fl, db, bits, day, at, span, year, doc"
+    return f"INSERT INTO orders ({names}) VALUES ({', '.join(values)})"
+
+
+def statement(chance: random.Random) -> str:
+    """A change of one table or another."""
+    order, line = chance.randrange(1, 3000), chance.randrange(600)
+    return chance.choice(
+        [
+            insert_order(chance),
+            f"UPDATE orders SET total = total + 0.0001, fl = fl * 3 WHERE id = {order}",
+            f"UPDATE orders SET note = 'w{order}' WHERE id BETWEEN {order} AND {order + 5}",
+            f"DELETE FROM orders WHERE id = {order}",
+            f"UPDATE IGNORE orders SET id = {order + 100_000} WHERE id = {order}",
+            "INSERT IGNORE INTO items (orders, number, what) VALUES "
+            f"('o{line // 3}', {line}, 'n')",
+            f"UPDATE items SET what = 'u{chance.randrange(9)}' WHERE orders = 'o{line // 3}'",
+            f"DELETE FROM items WHERE orders = 'o{line // 3}' AND number = {line}",
+            f"INSERT INTO journal VALUES ('j{chance.randrange(7)}', {chance.randrange(3)})",
+            f"DELETE FROM journal WHERE what = 'j{chance.randrange(7)}' LIMIT 1",
+            f"UPDATE journal SET amount = amount + 1 WHERE what = 'j{chance.randrange(7)}' LIMIT 1",
+        ]
+    )  # fmt: skip
