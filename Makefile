@@ -27,7 +27,7 @@ test-fast: $(STAMP)  ## Run the tests that need neither Spark nor a broker, with
 	HEADGATE_EXAMPLES=0.1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not slow" $(PYTEST_ARGS)
 
 interop: $(STAMP)  ## Check with Flink, Kafka's JSON converter, Spark and polars what is written; jobs with RocketMQ, DataHub, S3, a Spark cluster
-	$(BIN)/python -m pytest -rs tests/interop $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs tests/interop $(PYTEST_ARGS)
 
 torture: $(STAMP)  ## Kill a job twenty times, and give it the other faults (HEADGATE_KILLS, HEADGATE_SEED)
 	$(BIN)/python -m pytest -rs tests/torture $(PYTEST_ARGS)

@@ -31,7 +31,7 @@ class CaptureJob(Job):
         self.database = f"mysql://{login}/{DATABASE}"
         told = {
             "source": {
-                "uri": f"{self.database}.*", "chunk_rows": 300, "parallel_chunks": 3,
+                "uri": f"{self.database}.*", "chunk_rows": 600, "parallel_chunks": 4,
                 "retry": "60s",
             },
             "sink": {"uri": f"delta://{self.lake}"},

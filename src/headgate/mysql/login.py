@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import pymysql
 
@@ -68,6 +69,12 @@ class Login:
         'mysql://db:3306'
         """
         return f"mysql://{self.host}:{self.port}"
+
+    @property
+    def uri(self) -> str:
+        """The server with user and password, as `headgate verify` takes it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"mysql://{quote(self.user, '')}:{quote(self.password, '')}@{host}:{self.port}/"
 
     def without_secrets(self) -> Self:
         """The login as it may be shown and stored."""

@@ -174,8 +174,6 @@ def _run(
     engine: Engine, once: bool, reporter: status.Reporter, lease: Lease, asked: threading.Event
 ) -> None:
     _run_query(engine, once, reporter, lease, asked)
-    while once and not asked.is_set() and engine.reader.unread(engine.state.batch):
-        _run_query(engine, once, reporter, lease, asked)
     reporter.set_lag(lag_of(engine))
 
 
@@ -196,8 +194,11 @@ def _run_query(
             raise
 
     trigger: dict[str, Any] = {"processingTime": f"{int(job.trigger * 1000)} milliseconds"}
-    if once:
+    stops_itself = once and engine.reader.unread(engine.state.batch) is None
+    if stops_itself:
         trigger = {"availableNow": True}
+    elif once:
+        trigger = {"processingTime": "0 seconds"}
     query = (
         engine.stream()
         .writeStream.queryName(job.name)
@@ -212,6 +213,8 @@ def _run_query(
         while not asked.is_set() and not ended(query, TICK):
             if lease.lost is not None:
                 raise lease.lost
+            if once and not stops_itself and not engine.reader.unread(engine.state.batch):
+                break
             now = time.monotonic()
             if now - checked >= LAG_SECONDS:
                 reporter.set_lag(lag_of(engine))

@@ -87,12 +87,12 @@ class Reader(Protocol):
         """How many messages wait behind a batch; None where that is not known."""
         return None
 
-    def unread(self, number: int) -> bool:
-        """Whether a run that stops at what there was at its start has to go on behind a batch.
+    def unread(self, number: int) -> bool | None:
+        """Whether anything that was there when the job started is behind a batch.
 
-        Of a source that cannot be asked for what is available now, Spark reads one batch then.
+        None where Spark itself can be asked to stop at what is available now.
         """
-        return False
+        return None
 
     def close(self) -> None:
         """Close what is open."""
@@ -138,6 +138,13 @@ class Source(Connector, Protocol):
     def sample_events(self, limit: int) -> Iterable[Event]:
         """The first events, of a source that gives events."""
         return ()
+
+    def database(self) -> tuple[str, Sequence[str]] | None:
+        """The URI of the database that is read, secrets included, and the tables, as patterns.
+
+        None where messages are read.
+        """
+        return None
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:
         """The reader of a job that starts."""

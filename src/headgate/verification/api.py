@@ -70,12 +70,16 @@ def verify(
 def verify_job(
     job: Job, wanted: Wanted, master: str | None = None, source: str | None = None
 ) -> Verification:
-    """Compare what a job has landed with its messages, or with another source.
+    """Compare what a job has landed with its messages, its database, or another source.
 
     Both are as they were after the job's last batch: the messages up to there, and of each table
     the version of that batch. So the job may run on meanwhile.
     """
     sink = table_sink(job)
+    captured = job.source.connector.database() if source is None else None
+    if captured is not None:
+        source, patterns = captured
+        wanted = replace(wanted, tables=wanted.tables or tuple(patterns))
     needed = database.JARS if source is not None and is_database(source) else ()
     spark = job_session(job, master, more=needed)
     job = with_session_settings(job, spark)

@@ -100,7 +100,8 @@ def parse_database(uri: str, environment: Mapping[str, str] | None = None) -> Da
         )
     user, password = (env.fill(unquote(text or "")) for text in (parts.username, parts.password))
     params = {name: env.fill(value) for name, value in parse_qsl(parts.query)}
-    return Database(f"{host}:{port}", unquote(parts.path[1:]) or None, user, password, params)
+    name = unquote(parts.path[1:]).removesuffix(".*")  # as the source of a job is written
+    return Database(f"{host}:{port}", name or None, user, password, params)
 
 
 class DatabaseSide(Side):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
@@ -120,6 +120,10 @@ class MySQLSource(Source):
         from headgate.sources.mysql.check import definitions
 
         return definitions(self, limit)
+
+    def database(self) -> tuple[str, Sequence[str]]:
+        """All databases of the server, and the tables that are captured."""
+        return self.login.uri, self.patterns.patterns
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:
         """The reader of a job that starts."""

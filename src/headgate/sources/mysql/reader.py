@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FILE = "mysql.json"
-AVAILABLE_NOW = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 BYTES_PER_CHANGE = 200
 """What a change is taken to have, where a batch is limited by their number."""
 
@@ -83,7 +82,6 @@ class MySQLReader(Reader):
     def stream(self, limit: int | None) -> DataFrame:
         """A row is a range of the binlog, or of a table."""
         self.reading = self.capture(limit)
-        self.spark.conf.set(AVAILABLE_NOW, "true")
         self.spark.dataSource.register(data_source(self.reading))
         return self.spark.readStream.format(NAME).load()
 
