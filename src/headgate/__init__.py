@@ -3,6 +3,7 @@
 `headgate.decode(df)` turns messages into change events, `headgate.encode` events into messages of
 any format, `headgate.rows` events into typed rows. `headgate.land` keeps lake tables equal to the
 source's, `headgate.table` reads one of them, `headgate.verify` compares them with their source.
+`headgate.register` gives a session the stream of a database's changes.
 Without Spark, `headgate.codec.decoder.decoder` decodes one message and
 `headgate.codec.encoder.Encoder` encodes one event.
 """
@@ -16,6 +17,7 @@ from headgate.core.event import ColumnType, Event
 
 if TYPE_CHECKING:
     from headgate.codec.loss_samples import losses
+    from headgate.pipeline.data_sources import register
     from headgate.pipeline.land import land
     from headgate.pipeline.landed_table import table
     from headgate.spark.api import dead_letters, decode, decoder, encode, encoder, rows
@@ -35,6 +37,7 @@ __all__ = [
     "encoder",
     "land",
     "losses",
+    "register",
     "rows",
     "table",
     "verify",
@@ -55,6 +58,10 @@ def __getattr__(name: str) -> Any:
         from headgate.pipeline.land import land
 
         return land
+    if name == "register":
+        from headgate.pipeline.data_sources import register
+
+        return register
     if name == "table":
         from headgate.pipeline.landed_table import table
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from capture_workload import DATABASE, Workload, statement
-from job_runs import once
+from job_runs import once, wait_for
 from pyspark.sql import SparkSession
 
+import headgate
 from headgate import verify
 from headgate.config.reader import job_of
 from headgate.core.errors import UsageError
@@ -75,6 +76,45 @@ def test_landed_at_once_and_verified_by_its_job(
     assert not different.equal
     assert equal.equal
     assert [f"{DATABASE}.orders"] == [table.table for table in equal.tables]
+
+
+def test_a_stream_of_events_in_spark(
+    mariadb: Any, workload: Workload, spark: SparkSession, tmp_path: Path
+) -> None:
+    headgate.register(spark)
+    seen: list[tuple[str, str | None, str | None]] = []
+
+    def read(until: int) -> None:
+        events = (
+            spark.readStream.format("headgate.mysql")
+            .option("url", login(mariadb))
+            .option("tables", f"{DATABASE}.later, {DATABASE}.nothing")
+            .option("state", str(tmp_path / "state"))
+            .load()
+        )
+        query = (
+            events.writeStream.foreachBatch(
+                lambda batch, _: seen.extend(
+                    (row.kind, row.op, (row.after or {}).get("v")) for row in batch.collect()
+                )
+            )
+            .option("checkpointLocation", str(tmp_path / "query"))
+            .start()
+        )
+        try:
+            wait_for(lambda: query.exception() or len(seen) >= until)
+        finally:
+            query.stop()
+
+    workload.alter(0)
+    read(4)
+    assert sorted(seen) == [
+        ("ddl", "create", None), ("ddl", "create", None), ("row", "snapshot", "a"),
+        ("row", "snapshot", "b"),
+    ]  # fmt: skip
+    mariadb.run(f"INSERT INTO {DATABASE}.later (v) VALUES ('c')")
+    read(5)
+    assert seen[4:] == [("row", "insert", "c")]
 
 
 def test_a_purged_position_says_what_to_do(

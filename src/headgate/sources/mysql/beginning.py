@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from headgate.core.errors import UsageError
 from headgate.mysql.connection import Connection, Start
@@ -13,13 +17,44 @@ from headgate.sources.mysql.offsets import CaptureOffset
 from headgate.sources.mysql.schema_files import write_tables
 from headgate.sources.mysql.tables import no_table
 from headgate.sources.topics import milliseconds
+from headgate.spark.state_files import read_state, write_state
 from headgate.spark.storage import Storage
 
 if TYPE_CHECKING:
     from headgate.sources.mysql import MySQLSource
 
+FILE = "mysql.json"
 PROBE_ID = 2**31 - 7
 """The server id of a moment's look at the binlog."""
+
+
+class Beginning(msgspec.Struct):
+    """Where the first batch begins, and as which replica."""
+
+    start: CaptureOffset
+    replica_id: int
+
+
+def beginning_of(source: MySQLSource, state: Storage) -> Beginning:
+    """Where the first batch begins; kept, so that it begins there when it is repeated."""
+    known = read_state(state, FILE, Beginning)
+    if known is None:
+        replica_id = source.options.server_id or random.randrange(2**30, 2**31)
+        known = Beginning(first_offset(source, state), replica_id)
+        write_state(state, FILE, known)
+    return known
+
+
+def with_new_tables(planned: CaptureOffset, found: Iterable[tuple[str, str]]) -> CaptureOffset:
+    """An offset to which tables are added that were not captured before."""
+    new = [[database, table] for database, table in found
+           if f"{database}.{table}" not in planned.tables]  # fmt: skip
+    if not new:
+        return planned
+    names = [f"{database}.{table}" for database, table in new]
+    return msgspec.structs.replace(
+        planned, tables=[*planned.tables, *names], new=[*planned.new, *new]
+    )
 
 
 def first_offset(source: MySQLSource, state: Storage) -> CaptureOffset:

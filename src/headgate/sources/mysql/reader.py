@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -16,26 +14,16 @@ from headgate.mysql.connection import Start
 from headgate.mysql.reader import reaches
 from headgate.sources.base import Deferred, Files, Origin, Reader
 from headgate.sources.mysql import MySQLSource
-from headgate.sources.mysql.beginning import first_offset
+from headgate.sources.mysql.beginning import beginning_of, with_new_tables
+from headgate.sources.mysql.capture import Capture, capture_of
 from headgate.sources.mysql.offsets import CaptureOffset, ends_of, offset_of
-from headgate.sources.mysql.stream import NAME, PLACED_SCHEMA, Capture, data_source, range_reader
+from headgate.sources.mysql.ranges import PLACED_SCHEMA, range_reader
+from headgate.sources.mysql.stream import NAME, data_source
 from headgate.spark.api import fast_worker
 from headgate.spark.checkpoint import last_planned, offsets_of
-from headgate.spark.state_files import read_state, write_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-FILE = "mysql.json"
-BYTES_PER_CHANGE = 200
-"""What a change is taken to have, where a batch is limited by their number."""
-
-
-class Beginning(msgspec.Struct):
-    """Where the first batch begins, and as which replica."""
-
-    start: CaptureOffset
-    replica_id: int
 
 
 class MySQLReader(Reader):
@@ -43,40 +31,24 @@ class MySQLReader(Reader):
 
     def __init__(self, spark: SparkSession, source: MySQLSource, origin: Origin) -> None:
         self.spark, self.source, self.origin = spark, source, origin
-        self.beginning = self.first()
+        self.beginning = beginning_of(source, origin.state)
         with source.login.connected() as connection:
             self.until = connection.current_position()
+            """Where the binlog ended when the job started."""
             self.tables = source.patterns.found(connection)
-        """Where the binlog ended when the job started."""
         self.reading: Capture | None = None
-
-    def first(self) -> Beginning:
-        """Where the first batch begins; kept, so that it begins there when it is repeated."""
-        known = read_state(self.origin.state, FILE, Beginning)
-        if known is None:
-            replica_id = self.source.options.server_id or random.randrange(2**30, 2**31)
-            known = Beginning(first_offset(self.source, self.origin.state), replica_id)
-            write_state(self.origin.state, FILE, known)
-        return known
 
     def capture(self, limit: int | None) -> Capture:
         """What Spark's processes need to know."""
-        options, last = self.source.options, last_planned(self.origin.checkpoint)
-        planned = self.offset(last) or self.beginning.start
-        most = options.max_batch_bytes
-        cores = self.spark.sparkContext.defaultParallelism
-        return Capture(
-            login=self.source.login,
-            patterns=self.source.patterns,
-            replica_id=options.server_id or self.beginning.replica_id,
-            state=self.origin.state.uri,
-            settings=dict(self.origin.settings),
-            chunk_rows=options.chunk_rows,
-            parallel_chunks=options.parallel_chunks or 2 * cores,
-            batch_bytes=most if limit is None else min(most, limit * BYTES_PER_CHANGE),
-            heartbeat=options.heartbeat,
-            start=self.beginning.start,
-            planned=with_new_tables(planned, self.tables),
+        planned = self.offset(last_planned(self.origin.checkpoint)) or self.beginning.start
+        return capture_of(
+            self.source,
+            self.beginning,
+            with_new_tables(planned, self.tables),
+            self.origin.state.uri,
+            self.origin.settings,
+            self.spark.sparkContext.defaultParallelism,
+            limit,
         )
 
     def stream(self, limit: int | None) -> DataFrame:
@@ -133,15 +105,3 @@ class MySQLReader(Reader):
 def is_done(offset: CaptureOffset, until: Start) -> bool:
     """Whether a position of the binlog is passed."""
     return reaches(offset.file, offset.pos, until)
-
-
-def with_new_tables(planned: CaptureOffset, found: Iterable[tuple[str, str]]) -> CaptureOffset:
-    """An offset to which tables are added that were not captured before."""
-    new = [[database, table] for database, table in found
-           if f"{database}.{table}" not in planned.tables]  # fmt: skip
-    if not new:
-        return planned
-    names = [f"{database}.{table}" for database, table in new]
-    return msgspec.structs.replace(
-        planned, tables=[*planned.tables, *names], new=[*planned.new, *new]
-    )

@@ -1,0 +1,200 @@
+"""The events of a batch's ranges, read from the server by the worker that processes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import InputPartition
+
+from headgate.arrow.events import EVENT_SCHEMA, to_batch
+from headgate.arrow.messages import KAFKA_SCHEMA
+from headgate.core.event import Event
+from headgate.mysql.connection import Connection, Start
+from headgate.mysql.definitions import create_statement
+from headgate.mysql.errors import DisconnectedError
+from headgate.mysql.reader import read_binlog
+from headgate.mysql.snapshot import Chunk, read_chunk
+from headgate.mysql.transactions import Wanted
+from headgate.sources.mysql.capture import Capture
+from headgate.sources.mysql.offsets import BINLOG, POS_BITS, STEPS, TOPIC, CaptureOffset
+from headgate.sources.mysql.schema_files import read_tables
+from headgate.sources.mysql.tables import TablePatterns
+
+PLACED_SCHEMA = pa.schema([*KAFKA_SCHEMA, ("event", pa.struct(list(EVENT_SCHEMA)))])
+"""Events with their places, as a pass reads them."""
+
+
+@dataclass(frozen=True)
+class Range(InputPartition):
+    """What a task reads."""
+
+    kind: Literal["binlog", "tables", "chunk"]
+    start: CaptureOffset
+    end: CaptureOffset
+    number: int = 0
+    """The partition that its events are of."""
+
+
+def ranges(start: CaptureOffset, end: CaptureOffset) -> list[Range]:
+    """What is between two offsets."""
+    made = []
+    if (start.file, start.pos) != (end.file, end.pos):
+        made.append(Range("binlog", start, end, BINLOG))
+    elif end.defined:
+        made.append(Range("tables", start, end, STEPS))
+    made += [Range("chunk", start, end, STEPS + 1 + n) for n in range(len(end.chunks))]
+    return made
+
+
+def range_reader(
+    capture: Capture,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What makes events of ranges, in a worker."""
+
+    def read(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            for data, number in zip(batch["value"].to_pylist(), batch["partition"].to_pylist()):
+                if number is not None:  # else it is the path of a dead letter
+                    yield from placed_events(capture, msgspec.json.decode(data, type=Range))
+
+    return read
+
+
+def placed_events(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
+    """The events of a range, with their places."""
+    first = part.end.step << POS_BITS
+    if part.kind == "chunk":
+        number = part.number - STEPS - 1
+        first = (part.end.first_chunk + number) << POS_BITS
+    for events in events_of_range(capture, part):
+        if part.kind == "binlog":
+            offsets = binlog_offsets(events)
+        else:
+            offsets = pa.array(np.arange(first, first + events.num_rows))
+            first += events.num_rows
+        rows = events.num_rows
+        columns: dict[str, Any] = {
+            "topic": pa.repeat(pa.scalar(TOPIC), rows),
+            "partition": pa.repeat(pa.scalar(part.number, pa.int32()), rows),
+            "offset": offsets,
+            "event": pa.StructArray.from_arrays(events.columns, fields=list(EVENT_SCHEMA)),
+        }
+        yield pa.RecordBatch.from_arrays(
+            [columns.get(each.name, pa.nulls(rows, each.type)) for each in PLACED_SCHEMA],
+            schema=PLACED_SCHEMA,
+        )
+
+
+def binlog_offsets(events: pa.RecordBatch) -> pa.Array:
+    """The places of events in the binlog, as numbers; rows of an event share one."""
+    positions = events.column("position")
+    keys, values = positions.keys, positions.items
+    files = values.filter(pc.equal(keys, "file"))
+    places = values.filter(pc.equal(keys, "pos"))
+    numbers = pc.cast(pc.replace_substring_regex(files, r"^.*\.", ""), pa.int64()).to_numpy(
+        zero_copy_only=False
+    )
+    return pa.array((numbers << POS_BITS) + places.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+def events_of_range(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
+    """The events of a range; while the server is away, it is asked again.
+
+    Reading goes on with the first event that was not given yet: a range always has the same events.
+    """
+    given = 0
+    while True:
+        passed = 0
+        try:
+            for events in read_range(capture, part):
+                skipped = min(max(0, given - passed), events.num_rows)
+                passed += events.num_rows
+                if skipped < events.num_rows:
+                    yield events.slice(skipped)
+                given = max(given, passed)
+            return
+        except DisconnectedError:
+            capture.login.retried(lambda: capture.login.connect().close())
+            if part.kind == "chunk" and given and not part_is_keyed(part):
+                raise
+
+
+def part_is_keyed(part: Range) -> bool:
+    """Whether the rows of a chunk have an order."""
+    chunk = part.end.chunks[part.number - STEPS - 1]
+    table = (chunk.database, chunk.table)
+    return all(each.keyed for each in part.start.pending if (each.database, each.table) == table)
+
+
+def read_range(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
+    """The events of a range."""
+    login, replica_id = capture.login, capture.replica_id + 1 + part.number
+    if part.kind == "chunk":
+        planned = part.end.chunks[part.number - STEPS - 1]
+        chunk = Chunk(planned.database, planned.table, planned.after, planned.until)
+        with login.connected() as connection:
+            at = part.end.start(connection.facts.server_id)
+        yield from read_chunk(login, chunk, at, replica_id)
+        return
+    with login.connected() as connection:
+        if part.kind == "tables":
+            yield from definitions(connection, part.end)
+            return
+        own = connection.facts.server_id
+        start, until = part.start.start(own), part.end.start(own)
+        if start.by_gtid and until.file:  # the server was another one when the batch began
+            until = Start(gtids=until.gtids)
+        known = read_tables(capture.storage, part.start.schema)
+        batches = read_binlog(
+            connection,
+            start,
+            replica_id,
+            known,
+            wanted_rows(capture.patterns, part.start),
+            until=until,
+            wanted_ddl=wanted_ddl(capture.patterns, part.start),
+        )
+        for batch in batches:
+            yield from batch.events
+
+
+def wanted_ddl(patterns: TablePatterns, at: CaptureOffset) -> Wanted:
+    """Whether the DDL of a table is read: not before the table is defined."""
+    later = {(each[0], each[1]) for each in at.new}
+    return lambda database, table: (
+        (database, table) not in later and patterns.match(database, table)
+    )
+
+
+def wanted_rows(patterns: TablePatterns, at: CaptureOffset) -> Wanted:
+    """Whether the changes of a table are read.
+
+    Not before some of its rows have been, for the rest has them; of a table without a key, not
+    before all have been.
+    """
+    is_defined = wanted_ddl(patterns, at)
+    later = {
+        (each.database, each.table)
+        for each in at.pending
+        if each.after is None  # so it stays without a key
+    }
+    return lambda database, table: (database, table) not in later and is_defined(database, table)
+
+
+def definitions(connection: Connection, at: CaptureOffset) -> Iterator[pa.RecordBatch]:
+    """The tables that are captured from now on, as statements."""
+    events = []
+    for database, table in at.defined:
+        statement = create_statement(connection, database, table)
+        if statement is not None:
+            position = {"file": at.file, "pos": str(at.pos), "row": "0"}
+            position["server_id"] = str(at.server_id)
+            events.append(Event("ddl", "create", database, table, ddl=statement, position=position))
+    if events:
+        yield to_batch(events)
