@@ -21,6 +21,7 @@ from rich.console import Console
 from examples.demo_report import (
     TABLES,
     Report,
+    capture_shop,
     compare,
     count_kinds,
     decode,
@@ -34,6 +35,7 @@ from examples.demo_report import (
     run_job,
 )
 from examples.demo_screens import (
+    show_captured,
     show_comparison,
     show_dead,
     show_detection,
@@ -44,7 +46,10 @@ from examples.demo_screens import (
     show_values,
     show_verdict,
 )
+from headgate.core.errors import UsageError
+from headgate.spark import jars
 from headgate.spark.session import session
+from headgate.verification.database import JARS as DATABASE_JARS
 
 FEED = Path(__file__).parent / "feed"
 
@@ -72,6 +77,8 @@ def run(start: Callable[[], SparkSession], console: Console, folder: Path = FEED
         run_job(report, spark, folder)
     with console.status("A job lands tables …"):
         fill_lake(report, spark, folder)
+    with console.status("A job captures a database …"):
+        capture_shop(report, spark)
     show_comparison(console, report)
     show_history(console, events, report.files)
     show_values(console, report, events, messages)
@@ -79,16 +86,26 @@ def run(start: Callable[[], SparkSession], console: Console, folder: Path = FEED
     show_ring(console, report)
     show_job(console, report)
     show_lake(console, report)
+    show_captured(console, report)
     show_verdict(console, report, time.monotonic() - began)
     events.unpersist()
     state.unpersist()
     return report
 
 
+def new_session() -> SparkSession:
+    """A session with the driver by which a database is compared, if it can be had."""
+    try:
+        driver = jars.settings(*DATABASE_JARS)
+    except UsageError:
+        driver = {}
+    return session("local[2]", **driver)
+
+
 def main(folder: Path = FEED, spark: SparkSession | None = None) -> int:
     """Run the demo, in a session of its own unless one is given; the exit code is the verdict."""
     console = Console() if sys.stdout.isatty() else Console(width=120)
-    report = run(lambda: spark or session("local[2]"), console, folder)
+    report = run(lambda: spark or new_session(), console, folder)
     if not spark and (own := SparkSession.getActiveSession()):
         own.stop()
     return 0 if report.agrees else 1

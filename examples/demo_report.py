@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import headgate
+from examples.capture import Captured, capture
 from examples.job import FEED as JOB_FEED
 from examples.job import Outcome, run_twice
 from examples.lake import Lake, land, wrong_rows
@@ -63,6 +64,7 @@ class Report:
     wrong_after_job: dict[str, int] = field(default_factory=dict)
     lake: Lake | None = None
     wrong_in_lake: dict[str, int] = field(default_factory=dict)
+    captured: Captured | None = None
 
     @property
     def dead_as_expected(self) -> bool:
@@ -79,7 +81,8 @@ class Report:
         compared = [n for tables in self.wrong.values() for n in tables.values()]
         complete = len(compared) == len(self.files) * len(TABLES) > 0
         same = complete and not any(compared) and self.dead_as_expected
-        return same and self.ring_agrees and self.job_agrees and self.lake_agrees
+        agrees = self.ring_agrees and self.job_agrees and self.lake_agrees
+        return same and agrees and self.captured_agrees
 
     @property
     def ring_agrees(self) -> bool:
@@ -90,6 +93,11 @@ class Report:
     def job_agrees(self) -> bool:
         """Whether the job wrote every change once."""
         return not any(self.wrong_after_job.values())
+
+    @property
+    def captured_agrees(self) -> bool:
+        """Whether the captured tables are the database's."""
+        return self.captured is None or self.captured.agrees
 
     @property
     def lake_agrees(self) -> bool:
@@ -292,3 +300,11 @@ def fill_lake(report: Report, spark: SparkSession, folder: Path) -> None:
         rows = typed(truth, table).select(*landed.column_names).collect()
         true = {row["id"]: row.asDict() for row in rows}
         report.wrong_in_lake[table] = wrong_rows(landed, true)
+
+
+def capture_shop(report: Report, spark: SparkSession) -> None:
+    """Capture a database, where one can be had."""
+    if JOB_FEED not in report.files:
+        return
+    with tempfile.TemporaryDirectory() as place:
+        report.captured = capture(spark, Path(place))

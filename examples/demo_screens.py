@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from examples.capture import ALTER as ALTER_CAPTURED
 from examples.demo_report import NAMED, TABLES, Report, sent
 from examples.job import FEED as JOB_FEED
 from examples.ring import START
@@ -249,6 +250,21 @@ def show_lake(console: Console, report: Report) -> None:
     console.print(Text("   The lake and the truth: ") + Text(", ").join(verdicts) + Text("\n"))
 
 
+def show_captured(console: Console, report: Report) -> None:
+    """A database that was captured while it was in use."""
+    if report.captured is None:
+        return
+    console.print(
+        "9. A shop in MariaDB, captured into Delta tables while it is in use", style="bold"
+    )
+    verification = report.captured.verification
+    if verification is None:
+        console.print(f"   Left out: {report.captured.left_out}\n", highlight=False, markup=False)
+        return
+    console.print(f"   On the way: {ALTER_CAPTURED}\n", highlight=False)
+    console.print("\n".join(f"   {line}" for line in described(verification)) + "\n")
+
+
 def value_text(value: Any) -> Text:
     """A value of a landed table."""
     if value is None:
@@ -275,5 +291,7 @@ def show_verdict(console: Console, report: Report, seconds: float) -> None:
         console.print(f"{summary}: the tables differ after the job", style="bold red")
     if not report.lake_agrees:
         console.print(f"{summary}: the tables in the lake differ", style="bold red")
+    if not report.captured_agrees:
+        console.print(f"{summary}: the captured tables differ", style="bold red")
     if not report.dead_as_expected:
         console.print(f"{summary}: the dead letters are not those of broken.json", style="bold red")
