@@ -91,6 +91,8 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     def encode(event: Event, lost: list[str]) -> list[Record]:
         same_dialect = is_own(event, dialect)
         extra = event.extra or NOTHING if same_dialect else NOTHING
+        if event.format is None and event.extra and "commit" in event.extra:
+            extra = {"commit": event.extra["commit"]}  # captured from a binlog, as Maxwell does
         if event.kind == "row":
             if event.op not in ROW_TYPES:
                 return []
@@ -138,7 +140,9 @@ def native_head(options: Options) -> Head:
             message["ts"] = event.event_time // 1_000_000
         position = event.position
         if position:
-            put_numbers(message, position, counts, lost)
+            # Of a captured transaction the last row has no number, as with Maxwell.
+            is_last = event.format is None and extra.get("commit") == "true"
+            put_numbers(message, position, counts[:1] if is_last else counts, lost)
         if "commit" in extra:
             message["commit"] = extra["commit"] == "true"
         if position or gtids:
@@ -232,6 +236,8 @@ def native_rows(options: Options, head: Head) -> Row:
                 kafka = key_bytes(event, key, values)
             if keys and values is not None and "primary_key" not in extra:
                 message["primary_key"] = values
+        elif key is not None and keys and "primary_key" not in extra:
+            message["primary_key"] = []
         if "primary_key" in extra and keys is not False:
             message["primary_key"] = embed(extra["primary_key"], lost)
         if key is not None:
