@@ -113,6 +113,16 @@ def startup_table(results: list[Figures], work: str) -> list[list[str]]:
     ]
 
 
+OTHERS = {
+    "headgate": "one table",
+    "bare": "the bare loop",
+    "loop": "the bare loop",
+    "debezium": "Debezium",
+    "jdbc": "JDBC",
+}
+"""What else than Flink a work is judged by."""
+
+
 @dataclass
 class Bar:
     """What a work must reach, and what it reached; None when a side of it was not measured."""
@@ -124,7 +134,7 @@ class Bar:
 
     def __str__(self) -> str:
         of_flink = self.other == "flink"
-        other = {"headgate": "one table", "bare": "the bare loop"}.get(self.other, "ceiling")
+        other = OTHERS.get(self.other, "ceiling")
         name = f"{self.wanted} x Flink" if of_flink else f"{self.wanted:.0%} of {other}"
         if self.reached is None:
             return f"not measured: {name}"

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import capture
 import convert
 import decode
 import kafka
@@ -76,7 +77,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--formats", default=",".join(messages.FORMATS), help="comma-separated")
     parser.add_argument(
         "--only",
-        choices=("decode", "convert", "kafka", "latency", "rocketmq", "landing"),
+        choices=("decode", "convert", "kafka", "latency", "rocketmq", "landing", "capture"),
         help="one of the parts",
     )
     parser.add_argument("--rounds", type=int, default=3)
@@ -121,7 +122,7 @@ class Processes:
     def start(self) -> None:
         """Both: what a JVM compiled for one part is not what suits another."""
         only = self.args.only
-        if self.args.no_flink or only in ("rocketmq", "landing"):
+        if self.args.no_flink or only in ("rocketmq", "landing", "capture"):
             self.flink, self.without_flink = None, "left out"
         else:
             jars = flink_jars() if self.with_kafka else []
@@ -130,6 +131,8 @@ class Processes:
             print(f"Flink: {self.without_flink}", flush=True)
         if only == "landing":
             self.spark = start_spark(landing_sides.session_settings())
+        elif only == "capture":
+            self.spark = start_spark(capture.session_settings())
         else:
             self.spark = start_spark(connector_settings() if self.with_kafka else {})
 
@@ -153,6 +156,7 @@ class Results:
     latencies: list[Any] = field(default_factory=list)
     queues: list[Any] = field(default_factory=list)
     landed: list[Any] = field(default_factory=list)
+    captured: list[Any] = field(default_factory=list)
 
     def parts(self) -> list[tuple[Any, list[Any]]]:
         """The module and the figures of each part that was measured."""
@@ -163,6 +167,7 @@ class Results:
             (latency, self.latencies),
             (rocketmq, self.queues),
             (landing, self.landed),
+            (capture, self.captured),
         )
         return [(module, figures) for module, figures in every if figures]
 
@@ -220,6 +225,11 @@ def measure(run: Processes, results: Results) -> None:
             stop_spark(run.spark)
             run.spark = start_spark(landing_sides.session_settings())
         results.landed += landing.measure(run.spark, args.messages, args.rounds)
+    if args.only in (None, "capture"):
+        if args.only is None:
+            stop_spark(run.spark)
+            run.spark = start_spark(capture.session_settings())
+        results.captured += capture.measure(run.spark, args.rounds)
 
 
 def print_tables(results: Results) -> None:
@@ -235,6 +245,8 @@ def print_tables(results: Results) -> None:
         print("\n" + plain(rocketmq.HEAD, rocketmq.table(results.queues)))
     if results.landed:
         print("\n" + plain(landing.HEAD, landing.table(results.landed)))
+    if results.captured:
+        print("\n" + plain(capture.HEAD, capture.table(results.captured)))
     if startups := startup_table(results.decoded, "rows"):
         print(f"\nThe same jobs over {SAMPLE} messages (start-up)")
         print(plain(decode.STARTUP_HEAD, startups))

@@ -1,0 +1,241 @@
+"""How fast a database is captured: the binlog as events, and tables as a snapshot.
+
+One binlog of 300,000 changes of a table of nine columns is read by Headgate's reader, by
+mysql-binlog-connector-java in a bare loop and by Debezium's embedded engine; the rows of a table by
+Headgate's chunks and by Spark's JDBC source.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from harness import FILES, Bar, Figures, Works, markdown, take_turns, times
+from mysql_server import MySQL
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.arrow.events import EVENT_SCHEMA
+from headgate.core.errors import HeadgateError
+from headgate.mysql.connection import Start
+from headgate.mysql.definitions import current_table
+from headgate.mysql.login import Login
+from headgate.mysql.reader import read_binlog
+from headgate.mysql.snapshot import Chunk, next_bound, read_chunk
+from headgate.spark import jars
+from headgate.spark.api import fast_worker
+from headgate.verification.database import JARS, parse_database
+
+INSERTS, UPDATES, DELETES = 150_000, 100_000, 50_000
+CHANGES = INSERTS + UPDATES + DELETES
+STEP = 1_000
+"""Rows of a statement."""
+PARTS = 2
+"""Tasks that read a table."""
+REPLICA = 3_999_201
+BINLOG_CLIENT = ["com.zendesk:mysql-binlog-connector-java:0.30.1"]
+DEBEZIUM = [
+    "io.debezium:debezium-embedded:3.5.0.Final",
+    "io.debezium:debezium-connector-mysql:3.5.0.Final",
+]
+FOLDER = Path(__file__).parent
+BINLOG, SNAPSHOT = "binlog to events", "snapshot"
+LABELS = {
+    "headgate": "Headgate",
+    "loop": "mysql-binlog-connector-java, a bare loop",
+    "debezium": "Debezium's embedded engine",
+    "jdbc": "Spark's JDBC source",
+}
+BARS = {(BINLOG, "debezium"): 3.0, (BINLOG, "loop"): 0.5, (SNAPSHOT, "jdbc"): 1.0}
+HEAD = ["work", "by", "changes/s", "slowest to fastest", "Headgate beside it", "bar"]
+TABLE = """CREATE TABLE bench.t (id BIGINT PRIMARY KEY, customer INT, total DECIMAL(12,2),
+    note VARCHAR(60), state CHAR(8), created DATETIME(3), price DOUBLE, flags TINYINT,
+    code BIGINT)"""
+
+
+def session_settings() -> dict[str, str]:
+    """Of a session that reads by JDBC."""
+    return jars.settings(*JARS)
+
+
+class Loop:
+    """A Java program that stays warm: a line in, a time out."""
+
+    def __init__(self, coordinates: list[str], source: str, *arguments: str) -> None:
+        paths = ":".join(map(str, jars.resolve(coordinates)))
+        command = [str(jars.java()), "-Xmx2g", "-cp", paths, str(FOLDER / source), *arguments]
+        self.log = FILES / f"{source}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        self.ask(None, "ready")
+
+    def ask(self, line: str | None, wanted: str | None = None) -> str:
+        """The answer to a line; the programs print lines of their own too."""
+        if line is not None:
+            assert self.process.stdin is not None
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        for text in map(str.strip, self.process.stdout or ()):
+            if text == wanted or (wanted is None and text.replace(".", "", 1).isdigit()):
+                return text
+        raise RuntimeError(f"the program ended; see {self.log}")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def fill(server: MySQL) -> None:
+    """The changes: inserts, updates and deletes of many rows each."""
+    with server.connect() as sql, sql.cursor() as cursor:
+        for first in range(0, INSERTS, STEP):
+            rows = ", ".join(
+                f"({n}, {n % 977}, {n}.{n % 100:02d}, 'note of order number {n}', 'new', "
+                f"'2024-05-01 08:00:00.{n % 1000:03d}', {n / 7!r}, {n % 3}, {n * 7919})"
+                for n in range(first, first + STEP)
+            )
+            cursor.execute(f"INSERT INTO bench.t VALUES {rows}")
+        for first in range(0, UPDATES, STEP):
+            ids = f"id >= {first} AND id < {first + STEP}"
+            cursor.execute(f"UPDATE bench.t SET total = total + 1, state = 'paid' WHERE {ids}")
+        for first in range(0, DELETES, STEP):
+            cursor.execute(f"DELETE FROM bench.t WHERE id >= {first} AND id < {first + STEP}")
+
+
+def headgate_binlog(login: Login, start: Start, end: Start) -> float:
+    """Seconds to read the binlog as batches of events."""
+    began, rows = time.monotonic(), 0
+    with login.connected() as connection, fast_worker():
+        for batch in read_binlog(connection, start, REPLICA, until=Start(end.file, end.pos)):
+            rows += sum(events.num_rows for events in batch.events)
+    if rows != CHANGES:
+        raise RuntimeError(f"{rows} of {CHANGES} changes were read")
+    return time.monotonic() - began
+
+
+def headgate_snapshot(spark: SparkSession, login: Login, at: Start, rows: int) -> float:
+    """Seconds to read a table in chunks, as events, by Spark's tasks."""
+    began = time.monotonic()
+    with login.connected() as connection:
+        known = current_table(connection, "bench", "t")
+        assert known is not None
+        key = [(name, known[0].columns[name].mysql) for name in known[0].key]
+        middle = next_bound(connection, "bench", "t", key, None, rows // PARTS)
+    chunks = [Chunk("bench", "t", None, middle), Chunk("bench", "t", middle, None)]
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with fast_worker():
+            for batch in batches:
+                for number in batch["id"].to_pylist():
+                    yield from read_chunk(login, chunks[number], at, REPLICA + 1 + number)
+
+    events = spark.range(0, PARTS, 1, PARTS).mapInArrow(read, from_arrow_schema(EVENT_SCHEMA))
+    events.write.format("noop").mode("overwrite").save()
+    return time.monotonic() - began
+
+
+def jdbc_snapshot(spark: SparkSession, server: MySQL, rows: int) -> float:
+    """Seconds of Spark's own source with as many tasks."""
+    uri = f"mysql://{server.user}:{server.password}@{server.address}/bench"
+    options = parse_database(uri).spark_options() | {
+        "dbtable": "bench.t", "partitionColumn": "id", "lowerBound": str(DELETES),
+        "upperBound": str(INSERTS), "numPartitions": str(PARTS),
+    }  # fmt: skip
+    began = time.monotonic()
+    table = spark.read.format("jdbc").options(**options).load()
+    table.write.format("noop").mode("overwrite").save()
+    return time.monotonic() - began
+
+
+@contextmanager
+def debezium_begun(server: MySQL, folder: Path) -> Iterator[Loop | None]:
+    """Debezium's engine, which has seen the table before its changes; None where it is missing."""
+    try:
+        loop = Loop(DEBEZIUM, "DebeziumLoop.java", str(folder))
+    except HeadgateError as error:
+        print(f"Debezium is left out: {error}", flush=True)
+        yield None
+        return
+    try:
+        loop.ask(f"begin 127.0.0.1 {server.port} {server.user} {server.password}", "begun")
+        yield loop
+    finally:
+        loop.close()
+
+
+def measure(spark: SparkSession, rounds: int) -> list[Figures]:
+    """Read the same binlog by each, and the same table."""
+    changes, rows = Figures(BINLOG, CHANGES, 0), Figures(SNAPSHOT, INSERTS - DELETES, 0)
+    folder = FILES / "debezium"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        file.unlink()
+    with ExitStack() as stack:
+        server = stack.enter_context(MySQL().start())
+        server.run("CREATE DATABASE bench", TABLE)
+        engine = stack.enter_context(debezium_begun(server, folder))
+        login = Login("127.0.0.1", server.port, server.user, server.password)
+        with login.connected() as connection:
+            start = connection.current_position()
+        fill(server)
+        with login.connected() as connection:
+            end = connection.current_position()
+        loop = Loop(BINLOG_CLIENT, "BinlogLoop.java")
+        stack.callback(loop.close)
+        address = f"127.0.0.1 {server.port} {server.user} {server.password}"
+        asked = f"{address} {start.file} {start.pos} {CHANGES}"
+        works: Works = {
+            "headgate": lambda: headgate_binlog(login, Start(start.file, start.pos), end),
+            "loop": lambda: float(loop.ask(asked)),
+        }
+        if engine is not None:
+            works["debezium"] = lambda: float(engine.ask(f"read {address} {CHANGES}"))
+        take_turns(changes, works, {}, rounds, LABELS)
+        tables: dict[str, Any] = {
+            "headgate": lambda: headgate_snapshot(spark, login, end, rows.messages),
+            "jdbc": lambda: jdbc_snapshot(spark, server, rows.messages),
+        }
+        take_turns(rows, tables, {}, rounds, LABELS)
+    return [changes, rows]
+
+
+def bars(figures: Figures) -> list[Bar]:
+    return [
+        Bar("headgate", bar, figures.ratio("headgate", other), other)
+        for (name, other), bar in BARS.items()
+        if name == figures.name
+    ]
+
+
+def table(results: list[Figures]) -> list[list[str]]:
+    lines = []
+    for figures in results:
+        judged = {bar.other: str(bar) for bar in bars(figures)}
+        for work in [work for work in LABELS if figures.seconds.get(work)]:
+            ratio = None if work == "headgate" else figures.ratio("headgate", work)
+            row = [figures.name, LABELS[work], *figures.cells(work)[:2]]
+            lines.append([*row, times(ratio), judged.get(work, "")])
+    return lines
+
+
+def section(results: list[Figures], rounds: int) -> list[str]:
+    return [
+        "## Capture",
+        markdown(HEAD, table(results)),
+        f"One binlog of MySQL 8.0.33 on the same machine with {INSERTS:,} inserts, {UPDATES:,} "
+        f"updates and {DELETES:,} deletes of a table of nine columns, {STEP:,} rows a statement; "
+        f"each once unmeasured and then {rounds} times, in turn; the median counts. Headgate reads "
+        "it in one process as Arrow batches of complete events, with both images, types and "
+        "positions. The bare loop counts the rows that `mysql-binlog-connector-java` 0.30.1 gives. "
+        "Debezium 3.5 runs in its embedded engine and gives JSON without schemas; its time is from "
+        "its first events on, without the start of the engine. The snapshot reads the "
+        f"{INSERTS - DELETES:,} rows that are left, in {PARTS} tasks, into the `noop` sink: "
+        "Headgate as events of texts, JDBC as typed columns.",
+    ]
