@@ -120,7 +120,7 @@ def test_chunks_have_every_row_once(server: Any, kind: str) -> None:
     read: list[Row] = []
     after, sizes = None, []
     while True:
-        until = next_bound(connection, capture.database, "t", key, after, 7)
+        until = next_bound(connection, capture.database, "t", key, after, 25)
         events = chunk_rows(server, Chunk(capture.database, "t", after, until), at)
         sizes.append(len(events))
         read += [tuple((event.after or {}).items()) for event in events]
@@ -128,7 +128,7 @@ def test_chunks_have_every_row_once(server: Any, kind: str) -> None:
             break
         after = until
 
-    assert sizes[:-1] == [7] * (len(rows) // 7)
+    assert sizes[:-1] == [25] * (len(rows) // 25)
     assert len(read) == len(set(read)) == len(rows)
     assert {tuple((e.after or {}).items()) for e in capture.rows()} == set(read)
 

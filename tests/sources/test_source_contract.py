@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from headgate.sources import SOURCES
 from headgate.sources.base import Origin, Reader, source_range
 from headgate.spark.storage import Storage
 
+READ_SECONDS = 240
 VALUES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
 every_source = pytest.mark.parametrize("scheme", SOURCES.names())
@@ -57,20 +59,30 @@ class Job:
             if stop:
                 raise Stopped
 
+        stops_itself = reader.unread(-1) is None
+        when: dict[str, Any] = {"processingTime": "0 seconds"}
         try:
             query = (
                 reader.stream(None)
                 .writeStream.option("checkpointLocation", f"{self.world.folder}/query")
-                .trigger(availableNow=True)
+                .trigger(**({"availableNow": True} if stops_itself else when))
                 .foreachBatch(process)
                 .start()
             )
+            if not stops_itself:
+                until = time.monotonic() + READ_SECONDS
+                while not query.exception() and self.is_unread(reader):
+                    assert time.monotonic() < until, "what is there was not read"
+                    time.sleep(0.2)
+                query.stop()
+            if error := query.exception():
+                raise error
             query.awaitTermination()
-            is_done = stop or not reader.unread(max(self.batches, default=-1))
         finally:
             reader.close()
-        if not is_done:
-            self.run()
+
+    def is_unread(self, reader: Reader) -> bool:
+        return bool(reader.unread(max(self.batches, default=-1)))
 
     def read(self) -> list[bytes]:
         return [value for _, values in sorted(self.batches.items()) for value in values]

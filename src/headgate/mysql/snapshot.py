@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -54,14 +53,6 @@ class Chunk:
     until: Bound | None = None
 
 
-class Snapshot(NamedTuple):
-    """A transaction that sees a state of the database."""
-
-    connection: Connection
-    end: Start
-    """A position that has all that it sees; without a key of the table, exactly that."""
-
-
 def read_chunk(login: Login, chunk: Chunk, at: Start, replica_id: int) -> Iterator[pa.RecordBatch]:
     """The rows of a chunk as they were at a position, as events.
 
@@ -69,28 +60,24 @@ def read_chunk(login: Login, chunk: Chunk, at: Start, replica_id: int) -> Iterat
     """
     with login.connected() as connection:
         known = current_table(connection, chunk.database, chunk.table)
-    if known is None:  # dropped since; the binlog has that
-        return
-    table, statement = known
-    snapshot = open_snapshot(login, chunk, at, not table.key)
-    try:
-        with login.connected() as connection:
-            now = current_table(connection, chunk.database, chunk.table)
+        if known is None:  # dropped since; the binlog has that
+            return
+        table, statement = known
+        end = open_snapshot(login, connection, chunk, at, exact=not table.key)
+        now = current_table(connection, chunk.database, chunk.table)
         if now is None or now[0] != table:
             raise DisconnectedError(f"table {chunk.database}.{chunk.table} is being altered")
-        changes = _changes(login, chunk, at, snapshot.end, statement, replica_id)
+        changes = _changes(login, chunk, at, end, statement, replica_id)
         corrected = KeyedRows(table.key, changes) if table.key else KeylessRows(changes)
         columns = [(name, column.mysql) for name, column in table.columns.items()]
         expressions, layout = table_layout(columns)
         key = [(name, table.columns[name].mysql) for name in table.key]
         sql = f"SELECT {', '.join(expressions)} FROM {table_name(chunk.database, chunk.table)}"
         sql += where(key, chunk.after, chunk.until) + order_by(key)
-        maker = _Rows(chunk, table, at, snapshot.connection.facts.server_id)
-        for values in query_texts(snapshot.connection, sql, layout):
+        maker = _Rows(chunk, table, at, connection.facts.server_id)
+        for values in query_texts(connection, sql, layout):
             yield from maker.batch(corrected.apply(values, layout))
         yield from maker.batch(corrected.rest(layout))
-    finally:
-        snapshot.connection.close()
 
 
 def next_bound(
@@ -105,25 +92,23 @@ def next_bound(
     return [str(text) for text in found[0]] if found else None
 
 
-def open_snapshot(login: Login, chunk: Chunk, at: Start, exact: bool) -> Snapshot:
-    """A transaction that sees all that was committed up to a position.
+def open_snapshot(
+    login: Login, connection: Connection, chunk: Chunk, at: Start, exact: bool
+) -> Start:
+    """Begin a transaction that sees all that was committed up to a position.
 
-    With `exact`, its end is where it is in the binlog, as far as the table is concerned.
+    Gives a position that has all that it sees; with `exact`, as far as the table is concerned, no
+    more than that.
     """
-    connection = login.connect()
-    try:
-        connection.query(SESSION)
-        connection.query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        if connection.facts.is_mariadb:
-            return Snapshot(connection, _mariadb_snapshot(connection, at))
-        _wait_until_visible(connection, at)
-        if not exact:
-            connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-            return Snapshot(connection, _place(connection, at))
-        return Snapshot(connection, _locked_snapshot(login, connection, chunk, at))
-    except BaseException:
-        connection.close()
-        raise
+    connection.query(SESSION)
+    connection.query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    if connection.facts.is_mariadb:
+        return _mariadb_snapshot(connection, at)
+    _wait_until_visible(connection, at)
+    if exact:
+        return _locked_snapshot(login, connection, chunk, at)
+    connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    return _place(connection, at)
 
 
 def _mariadb_snapshot(connection: Connection, at: Start) -> Start:
@@ -187,7 +172,7 @@ def _changes(
     login: Login, chunk: Chunk, at: Start, end: Start, statement: str, replica_id: int
 ) -> Iterator[Event]:
     """The changes of a table between two positions."""
-    if at == end:
+    if (at.file, at.pos) == (end.file, end.pos) and at.file:
         return
 
     def wanted(database: str, table: str) -> bool:
