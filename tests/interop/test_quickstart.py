@@ -40,6 +40,7 @@ def test_the_commands_of_the_page_work(broker: Broker, tmp_path: Path) -> None:
         said[name] = said.get(name, "") + done.stdout
 
     assert "table shop.orders, key id: " in said["headgate check"]
-    assert "id: [[" in said["python -c"]
+    assert "customer_id" in said["python -c"]
+    assert "shape: (14, " in said["python -c"]
     assert "shop.orders" in said["headgate verify"]
     assert "shop.orders" in said["headgate tables"]

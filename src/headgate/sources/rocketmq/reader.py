@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FILE = "start.json"
+AVAILABLE_NOW = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
+"""Without it a query that is to process what is available now ends after one batch, and be it the
+repetition of one that was interrupted."""
 
 
 class Start(msgspec.Struct):
@@ -83,6 +86,7 @@ class RocketMQReader(Reader):
             self.offsets(last) or self.start,
             MOST_MESSAGES if limit is None else limit,
         )
+        self.spark.conf.set(AVAILABLE_NOW, "true")
         self.spark.dataSource.register(data_source(subscription))
         return self.spark.readStream.format(NAME).load()
 
