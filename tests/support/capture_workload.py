@@ -30,7 +30,7 @@ class Workload:
 
     def __init__(self, server: Any, seed: int, writers: int = 2) -> None:
         self.server, self.seed = server, seed
-        self.stopped, self.paused = threading.Event(), threading.Event()
+        self.stopped = threading.Event()
         self.failures: list[BaseException] = []
         self.changes = 0
         self.threads = [
