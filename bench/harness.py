@@ -22,6 +22,8 @@ import headgate
 from headgate.spark.session import SETTINGS, sockets
 
 ROOT = Path(__file__).resolve().parent.parent
+# Test servers; behind bench, because both have a module `messages`.
+sys.path.append(str(ROOT / "tests" / "support"))
 FILES = ROOT / ".cache" / "bench"
 CORES = 2
 DRIVER_MEMORY = "4g"

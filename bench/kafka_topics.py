@@ -13,14 +13,11 @@ from pathlib import Path
 import messages
 from flink import Flink
 from harness import CORES, FILES, FLINK_COLUMNS, FLINK_FORMATS, ROOT, timed
+from kafka_broker import PROPERTIES, SERVER, Broker, Message, connector_settings
 from pyspark.sql import SparkSession
 
 from headgate.core.errors import UsageError
 from headgate.spark import jars
-
-# Behind bench, because both have a module `messages`.
-sys.path.append(str(ROOT / "tests" / "support"))
-from kafka_broker import PROPERTIES, SERVER, Broker, Message, connector_settings
 
 __all__ = ["SERVER", "connector_settings"]
 
