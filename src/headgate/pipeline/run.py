@@ -214,6 +214,7 @@ def _run_query(
             if lease.lost is not None:
                 raise lease.lost
             if once and not stops_itself and not engine.reader.unread(engine.state.batch):
+                asked.set()  # all is read: a batch that begins now would find nothing, or newer
                 break
             now = time.monotonic()
             if now - checked >= LAG_SECONDS:
