@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
 from headgate.core.errors import UsageError
@@ -19,6 +18,7 @@ from headgate.formats.encoding import changed, is_numbered, number, whole, writt
 from headgate.formats.maxwell import oms as maxwell_oms
 from headgate.formats.maxwell.camel_case import in_camel_case
 from headgate.formats.maxwell.ddl import Definitions, change_of
+from headgate.formats.maxwell.encode_keys import array_key, hash_key, key_values
 from headgate.formats.maxwell.encode_values import (
     NOTHING,
     Message,
@@ -36,7 +36,6 @@ from headgate.formats.maxwell.words import MARKER_OPS, ROW_OPS
 ROW_TYPES = {op: word for word, op in ROW_OPS.items()}
 MARKER_TYPES = {op: word for word, op in MARKER_OPS.items()}
 DDL_PLACES = frozenset({"file", "pos", "position", "gtid", "row"})
-_values = msgspec.json.Decoder(list[Raw])
 
 Head = Callable[[Event, Mapping[str, str], str, "list[str]"], Message]
 Row = Callable[[Event, Mapping[str, str], Plan, "list[str]"], Record]
@@ -258,43 +257,6 @@ def native_rows(options: Options, head: Head) -> Row:
         return Record(finish(in_camel_case(message) if camel else message), kafka)
 
     return row
-
-
-def key_values(
-    key: tuple[str, ...], row: Mapping[str, Any], extra: Mapping[str, str]
-) -> list[Any] | None:
-    """The key's values, from `primary_key` if the row lacks one of its columns."""
-    try:
-        return [row[name] for name in key]
-    except KeyError:
-        pass
-    try:
-        values = _values.decode(extra.get("primary_key", "[]"))
-    except msgspec.MsgspecError:
-        return None
-    return list(values) if len(values) == len(key) else None
-
-
-def hash_key(event: Event, key: tuple[str, ...], values: list[Any]) -> bytes:
-    """Maxwell's default Kafka key.
-
-    >>> hash_key(Event("row", "insert", "shop", "t"), ("Id",), [1])
-    b'{"database":"shop","table":"t","pk.id":1}'
-    """
-    message: Message = {"database": event.database, "table": event.table}
-    for name, value in zip(key, values):
-        message[f"pk.{name.lower()}"] = value
-    return finish(message)
-
-
-def array_key(event: Event, key: tuple[str, ...], values: list[Any]) -> bytes:
-    """The Kafka key with kafka_key_format=array.
-
-    >>> array_key(Event("row", "insert", "shop", "t"), ("Id",), [1])
-    b'["shop","t",[{"id":1}]]'
-    """
-    columns = [{name.lower(): value} for name, value in zip(key, values)]
-    return finish([event.database, event.table, columns])
 
 
 def leave_nulls_out(message: Message, lost: list[str]) -> None:
