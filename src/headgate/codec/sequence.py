@@ -16,6 +16,8 @@ KIND = 8
 SNAPSHOT = "snapshot"
 """The kind of a snapshot row whose place does not compare with those of changes. It has as many
 characters as any other."""
+FIRST_KIND = "0" * KIND
+"""What stands for that kind where sequences of all kinds are sorted as text."""
 DIGITS = 20
 """How many digits a number has in a sequence."""
 FIRST_ROW = "0" * 10
@@ -81,6 +83,15 @@ def arrival_text(offset: int, row: int) -> str:
     '000000000000000000070000000001'
     """
     return str(offset).zfill(DIGITS) + (f"{row:010d}" if row else FIRST_ROW)
+
+
+def ordered_text(sequence: str) -> str:
+    """A sequence as text that sorts a snapshot's rows before all changes.
+
+    >>> ordered_text("snapshot0001") < ordered_text("13a991bf0000")
+    True
+    """
+    return FIRST_KIND + sequence[KIND:] if sequence.startswith(SNAPSHOT) else sequence
 
 
 def supersedes(new: str, landed: str) -> bool:

@@ -1,0 +1,134 @@
+"""`headgate.register`: what Spark finds by name, in SQL and in `spark.read`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.functions import arrow_udtf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.arrow.events import EVENT_SCHEMA, SOURCE_COLUMNS, decode_batches, most_bytes_of
+from headgate.codec.decoder import decoder
+from headgate.core.errors import UsageError
+from headgate.pipeline.data_sources import MySQLEvents
+from headgate.sources.message_files import Split, expand, read, splits
+from headgate.spark.api import fast_worker
+
+FUNCTION = "headgate_decode"
+EVENTS = from_arrow_schema(EVENT_SCHEMA)
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session know Headgate's names in SQL and in `spark.read`.
+
+    `headgate_decode(TABLE(messages), format)` is `headgate.decode` in SQL:
+
+        headgate.register(spark)
+        spark.sql("SELECT * FROM headgate_decode(TABLE(topic), 'auto')")
+
+    `headgate` reads files of messages as events, with the options of the format:
+
+        spark.read.format("headgate").option("format", "debezium").load("/data/messages")
+
+    `headgate.mysql` is a stream of events; its options are those of a `mysql://` source
+    (docs/mysql.md), and `state` a directory for what it has to remember beside the query's
+    checkpoint, which belongs to one query:
+
+        spark.readStream.format("headgate.mysql")
+            .option("url", "mysql://cdc:${PASSWORD}@db:3306")
+            .option("tables", "shop.*")
+            .option("state", "/data/state/shop")
+            .load()
+    """
+    spark.dataSource.register(MessageFiles)
+    spark.dataSource.register(MySQLEvents)
+    spark.udtf.register(FUNCTION, arrow_udtf(DecodeTable, returnType=EVENTS))
+
+
+class DecodeTable:
+    """The rows of a table as messages, decoded."""
+
+    def __init__(self) -> None:
+        self.decode: Any = None
+
+    def eval(self, messages: pa.RecordBatch, format: pa.Array) -> Iterator[pa.RecordBatch]:
+        """The events of some messages."""
+        if self.decode is None:
+            self.decode = decoder(format[0].as_py() or "auto")
+        if "value" not in messages.schema.names:
+            has = ", ".join(messages.schema.names)
+            raise UsageError(f"the table has no column 'value' (it has: {has})")
+        columns = {
+            name: messages.column(name).cast(type_)
+            for name, type_ in SOURCE_COLUMNS.items()
+            if name in messages.schema.names
+        }
+        with fast_worker():
+            yield from decode_batches([pa.record_batch(columns)], self.decode, most_bytes_of({}))
+
+
+class MessageFiles(DataSource):
+    """Files of messages as events."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format that it is asked for by."""
+        return "headgate"
+
+    def schema(self) -> Any:
+        """The columns of events."""
+        return EVENTS
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        """The reader of a query."""
+        return MessageFileReader(dict(self.options))
+
+
+class SplitPartition(InputPartition):
+    """A part of a file."""
+
+    def __init__(self, split: Split) -> None:
+        super().__init__(split)
+        self.split = split
+
+
+class MessageFileReader(DataSourceReader):
+    """Reads files of messages, as `headgate decode` does."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        given = {name.lower(): value for name, value in options.items()}
+        self.paths = paths_of(given)
+        self.format = given.pop("format", "auto")
+        self.options = given
+        decoder(self.format, **given)  # reject a wrong name or option here, not on a worker
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """What can be read at the same time."""
+        slots = os.cpu_count() or 1
+        return [SplitPartition(s) for path in expand(self.paths) for s in splits(path, slots)]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The events of a part of a file."""
+        limit = most_bytes_of(self.options)
+        with fast_worker():
+            decode = decoder(self.format, **self.options)
+            yield from decode_batches(read(partition.split, limit), decode, limit)
+
+
+def paths_of(options: dict[str, str]) -> list[str]:
+    """Take the paths out of options, where Spark puts what `load` is given.
+
+    >>> paths_of({"path": "/in"}), paths_of({"paths": '["/a","/b"]'})
+    (['/in'], ['/a', '/b'])
+    """
+    path, paths = options.pop("path", None), options.pop("paths", None)
+    found: list[str] = [path] if path else json.loads(paths or "[]")
+    if not found:
+        raise UsageError('give a path: spark.read.format("headgate").load("/data/messages")')
+    return found
