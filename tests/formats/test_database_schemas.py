@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from dialects import SPECS
 from paths import REPRO
@@ -283,8 +284,7 @@ def test_rows_of_two_schemas_are_no_one_table() -> None:
     events = [row("public"), row("archive", after={"id": "99"}), row(None, after={"id": "7"})]
 
     def ids(name: str) -> list[str | None]:
-        nowhere = [None] * len(events)
-        source = Source(nowhere, nowhere, nowhere, [0] * len(events))
+        source = Source(pa.record_batch({}), None, None)
         return [image["id"] for image in changes(events, table_of(name), source).images]
 
     assert ["1"] == ids("public.orders") == ids("shop.public.orders")

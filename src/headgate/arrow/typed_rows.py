@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -63,33 +63,33 @@ def table_of(name: str) -> Table:
 
 
 class Source(NamedTuple):
-    """Where events came from, event by event; None where that is not known."""
+    """Where events came from."""
 
-    topics: Sequence[str | None]
-    partitions: Sequence[int | None]
-    offsets: Sequence[int | None]
-    numbers: Sequence[int]
-    """The place of each event in its message."""
+    messages: pa.RecordBatch
+    """`topic`, `partition` and `offset`, as far as they are known."""
+    rows: Sequence[int] | None
+    """Of each event, the row of its message; None where each message gave one."""
+    numbers: Sequence[int] | None
+    """The place of each event in its message; None where each message gave one."""
+
+    def column(self, name: str, type_: pa.DataType, events: Sequence[int]) -> pa.Array:
+        """A column of the messages for some events."""
+        if name not in self.messages.schema.names:
+            return pa.nulls(len(events), type_)
+        rows = events if self.rows is None else [self.rows[event] for event in events]
+        return self.messages.column(name).take(pa.array(rows, pa.int32())).cast(type_)
 
 
 def source_of(messages: pa.RecordBatch, counts: Sequence[int]) -> Source:
     """Where the events of messages came from; `counts` is how many each message gave.
 
-    >>> source_of(pa.record_batch({"offset": [7, 8]}), [1, 2]).offsets
-    [7, 8, 8]
+    >>> source_of(pa.record_batch({"offset": [7, 8]}), [1, 2]).rows
+    [0, 1, 1]
     """
-    names = messages.schema.names
-    several = len(counts) != sum(counts)
-    rows = [row for row, count in enumerate(counts) for _ in range(count)] if several else None
-
-    def column(name: str) -> Sequence[Any]:
-        if name not in names:
-            return [None] * sum(counts)
-        values = messages.column(name).to_pylist()
-        return values if rows is None else [values[row] for row in rows]
-
-    numbers = [n for count in counts for n in range(count)] if several else [0] * len(counts)
-    return Source(column("topic"), column("partition"), column("offset"), numbers)
+    if len(counts) == sum(counts):
+        return Source(messages, None, None)
+    rows = [row for row, count in enumerate(counts) for _ in range(count)]
+    return Source(messages, rows, [n for count in counts for n in range(count)])
 
 
 class Changes(NamedTuple):
@@ -108,11 +108,14 @@ def changes(events: Sequence[Event], table: Table, source: Source) -> Changes:
     """The images of a table's row events: one for an insert or a delete, two for an update."""
     result = Changes([], [], [], [], [], [])
     images, change_types, commits, times, sequences, owners = result
+    arrival_of = arrivals(source)
     for number, e in enumerate(events):
         if e.kind != "row" or not table.holds(e):
             continue
         first = "delete" if e.op == "delete" else "update_preimage" if e.op == "update" else None
-        place = place_of(e, source, number)
+        place = sequence(e) or (arrival_of and arrival_of(number, e))
+        if e.op == "snapshot" and place:
+            place = ordered_text(place)
         if first and e.before is not None:
             images.append(e.before)
             change_types.append(first)
@@ -130,17 +133,29 @@ def changes(events: Sequence[Event], table: Table, source: Source) -> Changes:
     return result
 
 
-def place_of(event: Event, source: Source, number: int) -> str | None:
-    """A change's place in the source's order, or else in its partition, as comparable text."""
-    place = sequence(event)
-    if place is None:
-        offset = source.offsets[number]
+def arrivals(source: Source) -> Callable[[int, Event], str | None] | None:
+    """A function that gives an event's place in its partition; None if offsets are not known."""
+    messages = source.messages
+    names = messages.schema.names
+    if "offset" not in names:
+        return None
+    offsets = messages.column("offset").to_pylist()
+    absent = [None] * len(offsets)
+    topics, partitions = (
+        messages.column(name).to_pylist() if name in names else absent
+        for name in ("topic", "partition")
+    )
+
+    def arrival(number: int, event: Event) -> str | None:
+        row = number if source.rows is None else source.rows[number]
+        offset = offsets[row]
         if offset is None:
             return None
-        partition = f"{source.topics[number]}-{source.partitions[number]}"
-        arrival = arrival_text(offset, source.numbers[number])
-        place = arrival_sequence(partition, arrival, event.op == "snapshot")
-    return ordered_text(place)
+        text = arrival_text(offset, source.numbers[number] if source.numbers else 0)
+        partition = f"{topics[row]}-{partitions[row]}"
+        return arrival_sequence(partition, text, event.op == "snapshot")
+
+    return arrival
 
 
 def typed_schema(fields: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
@@ -172,9 +187,9 @@ def typed_changes(
         pa.array(rows.change_types, pa.string()),
         pa.array(rows.commits, pa.int64()),
         pa.array(rows.times, TIME),
-        pa.array([source.topics[n] for n in rows.owners], pa.string()),
-        pa.array([source.partitions[n] for n in rows.owners], pa.int32()),
-        pa.array([source.offsets[n] for n in rows.owners], pa.int64()),
+        source.column("topic", pa.string(), rows.owners),
+        source.column("partition", pa.int32(), rows.owners),
+        source.column("offset", pa.int64(), rows.owners),
         pa.array(rows.sequences, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

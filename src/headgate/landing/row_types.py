@@ -33,9 +33,10 @@ SCHEMA = pa.schema(
 )
 """`columns`: names and types that rows have; `ddl`: an event; `table`: a name that occurs. A DDL
 event has its place."""
-Columns = dict[str, "str | None"]
+Columns = dict[str, str | None]
 """MySQL types by column; None where a message does not give it."""
 SHOWN_TABLES = 5
+PLACE = ("topic", "partition", "offset")
 
 
 class RowTypes(NamedTuple):
@@ -49,10 +50,11 @@ class RowTypes(NamedTuple):
 def observed(events: DataFrame, table: Table, name: str) -> RowTypes:
     """The columns of a table: all that its rows and its DDL have, in types that hold all values."""
     read = reading(events, F.col("kind").isin("row", "ddl"), lean=False)
+    decode = read.events
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
-            yield from observations(read.events(batches), table)
+            yield from observations(decode(batches), table)
 
     found = read.df.mapInArrow(run, from_arrow_schema(SCHEMA)).collect()
     ddl, columns, others = (
@@ -72,19 +74,22 @@ def observed(events: DataFrame, table: Table, name: str) -> RowTypes:
 
 
 def observations(parts: Events, table: Table) -> Iterator[pa.RecordBatch]:
-    """What a task's events give, each thing once."""
+    """What a task's events give, each thing once; DDL each time."""
     seen: set[tuple[str, bytes]] = set()
     for events, source in parts:
-        rows: list[tuple[Any, ...]] = []
+        new: dict[int, tuple[str, bytes]] = {}
         for number, event in enumerate(events):
             what = observation(event, table)
-            if what is None or (what in seen and what[0] != "ddl"):
-                continue
-            seen.add(what)
-            place = source.topics, source.partitions, source.offsets, source.numbers
-            rows.append((*what, *(column[number] for column in place)))
-        if rows:
-            arrays = [pa.array(column, field.type) for column, field in zip(zip(*rows), SCHEMA)]
+            if what is not None and (what not in seen or what[0] == "ddl"):
+                seen.add(what)
+                new[number] = what
+        if new:
+            numbers = [source.numbers[n] if source.numbers else 0 for n in new]
+            arrays = [
+                pa.array(column, field.type) for column, field in zip(zip(*new.values()), SCHEMA)
+            ]
+            arrays += [source.column(name, SCHEMA.field(name).type, [*new]) for name in PLACE]
+            arrays.append(pa.array(numbers, pa.int32()))
             yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 

@@ -82,14 +82,14 @@ def row_frame(
     cast_column: Cast = cast_texts,
 ) -> DataFrame:
     """The rows of a table with these columns."""
-    schema = typed_schema(fields)
+    schema, decode = typed_schema(fields), read.events
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
-            for events, source in read.events(batches):
+            for events, source in decode(batches):
                 yield typed_changes(changes(events, table, source), source, schema, cast_column)
 
-    return read.df.mapInArrow(run, from_arrow_schema(schema))
+    return read.df.mapInArrow(run, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
 
 def casts_of(types: RowTypes) -> Cast:

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from headgate.arrow.events import EVENT_SCHEMA, SOURCE_COLUMNS, decode_batches, most_bytes_of
 from headgate.codec.decoder import decoder
 from headgate.core.errors import UsageError
+from headgate.formats.base import Decode
 from headgate.pipeline.data_sources import MySQLEvents
 from headgate.sources.message_files import Split, expand, read, splits
 from headgate.spark.api import fast_worker
@@ -27,10 +28,12 @@ EVENTS = from_arrow_schema(EVENT_SCHEMA)
 def register(spark: SparkSession) -> None:
     """Let a session know Headgate's names in SQL and in `spark.read`.
 
-    `headgate_decode(TABLE(messages), format)` is `headgate.decode` in SQL:
+    `headgate_decode(TABLE(messages), format)` is `headgate.decode` in SQL; a third argument is a
+    map of options:
 
         headgate.register(spark)
         spark.sql("SELECT * FROM headgate_decode(TABLE(topic), 'auto')")
+        spark.sql("SELECT * FROM headgate_decode(TABLE(topic), 'auto', map('strict', 'true'))")
 
     `headgate` reads files of messages as events, with the options of the format:
 
@@ -55,22 +58,22 @@ class DecodeTable:
     """The rows of a table as messages, decoded."""
 
     def __init__(self) -> None:
-        self.decode: Any = None
+        self.decode: Decode | None = None
+        self.limit = 0
 
-    def eval(self, messages: pa.RecordBatch, format: pa.Array) -> Iterator[pa.RecordBatch]:
+    def eval(
+        self, messages: pa.RecordBatch, format: pa.Array, options: pa.Array | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The events of some messages."""
         if self.decode is None:
-            self.decode = decoder(format[0].as_py() or "auto")
-        if "value" not in messages.schema.names:
-            has = ", ".join(messages.schema.names)
-            raise UsageError(f"the table has no column 'value' (it has: {has})")
-        columns = {
-            name: messages.column(name).cast(type_)
-            for name, type_ in SOURCE_COLUMNS.items()
-            if name in messages.schema.names
-        }
+            given = dict(options[0].as_py()) if options is not None else {}
+            self.decode, self.limit = decoder(format[0].as_py(), **given), most_bytes_of(given)
+        names = messages.schema.names
+        if "value" not in names:
+            raise UsageError(f"the table has no column 'value' (it has: {', '.join(names)})")
+        columns = {n: messages.column(n).cast(t) for n, t in SOURCE_COLUMNS.items() if n in names}
         with fast_worker():
-            yield from decode_batches([pa.record_batch(columns)], self.decode, most_bytes_of({}))
+            yield from decode_batches([pa.record_batch(columns)], self.decode, self.limit)
 
 
 class MessageFiles(DataSource):

@@ -81,10 +81,10 @@ def from_events(batches: Iterable[pa.RecordBatch], learnt: Sequence[LearntTable]
             for event in events:
                 known.complete(event)
         origin = batch.column("origin")
-        topics, partitions, offsets = (
-            pc.struct_field(origin, name).to_pylist() for name in ("topic", "partition", "offset")
+        messages = pa.record_batch(
+            {n: pc.struct_field(origin, n) for n in ("topic", "partition", "offset")}
         )
-        yield events, Source(topics, partitions, offsets, list(map(number_of, events)))
+        yield events, Source(messages, None, list(map(number_of, events)))
 
 
 def number_of(event: Event) -> int:

@@ -14,16 +14,18 @@ from headgate.spark import jars
 from headgate.spark.session import NEEDED, is_remote, running_session
 from headgate.spark.session import session as new_session
 
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+MORE_SETTINGS = {
+    "delta": {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
 }
-"""The settings by which Spark reads and writes Delta tables."""
+"""What a connector needs beside its jars."""
 CLASSES = {
     "kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
     "delta": "org.apache.spark.sql.delta.sources.DeltaDataSource",
 }
-"""A class of each connector."""
+"""A class of a connector."""
 
 
 def session(
@@ -52,8 +54,10 @@ def session(
         for name, value in texts.items():
             spark.conf.set(name, value)
         return spark
-    delta = DELTA if "delta" in wanted else {}
-    return new_session(master, defaults=NEEDED, **{**delta, **jars.settings(*wanted), **texts})
+    needed = jars.settings(*wanted)
+    for name in wanted:
+        needed |= MORE_SETTINGS.get(name, {})
+    return new_session(master, defaults=NEEDED, **{**needed, **texts})
 
 
 def default_connectors() -> list[str]:
