@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 NEED_SPARK = (
     "headgate.spark.api",
     "headgate.spark.session",
+    "headgate.spark.user_session",
+    "headgate.landing.rows",
     "headgate.cli.on_spark",
     "headgate.pipeline.land",
 )

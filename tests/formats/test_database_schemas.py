@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from dialects import SPECS
 from paths import REPRO
 
-from headgate.arrow.typed_rows import changes
+from headgate.arrow.typed_rows import Source, changes, table_of
 from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.codec.packing import packed
@@ -21,7 +22,6 @@ from headgate.selection.filters import Filter
 from headgate.selection.routes import Route
 from headgate.selection.selection import Rules, Selection
 from headgate.selection.tables import Tables
-from headgate.spark.api import table_of
 
 ALL = Tables()
 COLUMNS = "shop.public.orders.d DATE"
@@ -284,7 +284,8 @@ def test_rows_of_two_schemas_are_no_one_table() -> None:
     events = [row("public"), row("archive", after={"id": "99"}), row(None, after={"id": "7"})]
 
     def ids(name: str) -> list[str | None]:
-        return [image["id"] for image in changes(events, table_of(name)).images]
+        source = Source(pa.record_batch({}), None, None)
+        return [image["id"] for image in changes(events, table_of(name), source).images]
 
     assert ["1"] == ids("public.orders") == ids("shop.public.orders")
     assert ["7"] == ids("shop.orders")

@@ -179,8 +179,21 @@ def test_jars_of_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_every_jar_of_a_connector_has_its_checksum() -> None:
     names = [line.split()[1] for line in jars.CHECKSUMS.read_text().splitlines()]
-    wanted = [told.split(":") for each in jars.CONNECTORS.values() for told in each]
-    assert sorted(names) == sorted(f"{name}-{version}.jar" for _, name, version in wanted)
+    kafka = [jars.kafka_connector(version) for version in jars.KAFKA_FOR_SPARK]
+    wanted = [told.split(":") for each in (*jars.CONNECTORS.values(), *kafka) for told in each]
+    assert sorted(names) == sorted({f"{name}-{version}.jar" for _, name, version in wanted})
+
+
+def test_a_connector_of_another_spark_is_taken_with_a_warning(
+    java: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = jars.kafka_connector("4.9.0")
+    assert {"4.9.0"} == {each.rpartition(":")[2] for each in wanted[:2]}
+    monkeypatch.setattr(jars, "CONNECTORS", {"kafka": wanted})
+    act(java, 'mkdir -p "$out" && touch "$out/spark-sql-kafka-0-10_2.13-4.9.0.jar"')
+
+    assert "spark-sql-kafka-0-10_2.13-4.9.0.jar" in jars.settings("kafka")["spark.jars"]
+    assert "only the checksums of Maven Central were verified" in caplog.text
 
 
 def test_a_jar_that_was_changed_or_put_there_is_refused(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from headgate.arrow.casts import cast
 from headgate.arrow.events import TEXT_MAP, TIME, text_maps
+from headgate.codec.sequence import arrival_sequence, arrival_text, ordered_text, sequence
 from headgate.core.event import Event, Image
 
 CHANGE_FIELDS = [
@@ -16,7 +17,13 @@ CHANGE_FIELDS = [
     ("_change_type", pa.string()),
     ("_commit_version", pa.int64()),
     ("_commit_timestamp", TIME),
+    ("_topic", pa.string()),
+    ("_partition", pa.int32()),
+    ("_offset", pa.int64()),
+    ("_sequence", pa.string()),
 ]
+Cast = Callable[[str, pa.Array, pa.DataType], tuple[pa.Array, dict[int, str]]]
+"""(a column's name, its canonical texts, its type) to values, and the texts that do not fit."""
 
 
 class Table(NamedTuple):
@@ -45,6 +52,46 @@ class Table(NamedTuple):
         return event.database == self.database and f"{event.schema}.{event.table}" == self.name
 
 
+def table_of(name: str) -> Table:
+    """The table of a name: `database.table`, or `table` of any database.
+
+    >>> table_of("shop.orders")
+    Table(database='shop', name='orders')
+    """
+    database, dot, table = name.partition(".")
+    return Table(database, table) if dot else Table(None, name)
+
+
+class Source(NamedTuple):
+    """Where events came from."""
+
+    messages: pa.RecordBatch
+    """`topic`, `partition` and `offset`, as far as they are known."""
+    rows: Sequence[int] | None
+    """Of each event, the row of its message; None where each message gave one."""
+    numbers: Sequence[int] | None
+    """The place of each event in its message; None where each message gave one."""
+
+    def column(self, name: str, type_: pa.DataType, events: Sequence[int]) -> pa.Array:
+        """A column of the messages for some events."""
+        if name not in self.messages.schema.names:
+            return pa.nulls(len(events), type_)
+        rows = events if self.rows is None else [self.rows[event] for event in events]
+        return self.messages.column(name).take(pa.array(rows, pa.int32())).cast(type_)
+
+
+def source_of(messages: pa.RecordBatch, counts: Sequence[int]) -> Source:
+    """Where the events of messages came from; `counts` is how many each message gave.
+
+    >>> source_of(pa.record_batch({"offset": [7, 8]}), [1, 2]).rows
+    [0, 1, 1]
+    """
+    if len(counts) == sum(counts):
+        return Source(messages, None, None)
+    rows = [row for row, count in enumerate(counts) for _ in range(count)]
+    return Source(messages, rows, [n for count in counts for n in range(count)])
+
+
 class Changes(NamedTuple):
     """Images of a table's rows and what happened to them, column by column."""
 
@@ -52,27 +99,63 @@ class Changes(NamedTuple):
     change_types: list[str]
     commits: list[int | None]
     times: list[int | None]
+    sequences: list[str | None]
+    owners: list[int]
+    """The number of the event that each image is of."""
 
 
-def changes(events: Iterable[Event], table: Table) -> Changes:
+def changes(events: Sequence[Event], table: Table, source: Source) -> Changes:
     """The images of a table's row events: one for an insert or a delete, two for an update."""
-    result = Changes([], [], [], [])
-    images, change_types, commits, times = result
-    for e in events:
+    result = Changes([], [], [], [], [], [])
+    images, change_types, commits, times, sequences, owners = result
+    arrival_of = arrivals(source)
+    for number, e in enumerate(events):
         if e.kind != "row" or not table.holds(e):
             continue
         first = "delete" if e.op == "delete" else "update_preimage" if e.op == "update" else None
+        place = sequence(e) or (arrival_of and arrival_of(number, e))
+        if e.op == "snapshot" and place:
+            place = ordered_text(place)
         if first and e.before is not None:
             images.append(e.before)
             change_types.append(first)
             commits.append(e.commit_ts)
             times.append(e.event_time)
+            sequences.append(place and place + "0")
+            owners.append(number)
         if first != "delete" and e.after is not None:
             images.append(e.after)
             change_types.append("update_postimage" if first else "insert")
             commits.append(e.commit_ts)
             times.append(e.event_time)
+            sequences.append(place and place + "1")
+            owners.append(number)
     return result
+
+
+def arrivals(source: Source) -> Callable[[int, Event], str | None] | None:
+    """A function that gives an event's place in its partition; None if offsets are not known."""
+    messages = source.messages
+    names = messages.schema.names
+    if "offset" not in names:
+        return None
+    offsets = messages.column("offset").to_pylist()
+    absent = [None] * len(offsets)
+    topics, partitions = (
+        messages.column(name).to_pylist() if name in names else absent
+        for name in ("topic", "partition")
+    )
+
+    def arrival(number: int, event: Event) -> str | None:
+        row = number if source.rows is None else source.rows[number]
+        offset = offsets[row]
+        if offset is None:
+            return None
+        text = arrival_text(offset, source.numbers[number] if source.numbers else 0)
+        partition = f"{topics[row]}-{partitions[row]}"
+        return arrival_sequence(partition, text, event.op == "snapshot")
+
+    return arrival
 
 
 def typed_schema(fields: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
@@ -80,38 +163,33 @@ def typed_schema(fields: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
     return pa.schema([*fields, *CHANGE_FIELDS])
 
 
-def typed_changes(rows: Changes, schema: pa.Schema) -> pa.RecordBatch:
-    """Changes as a batch of typed rows."""
-
-    def texts(name: str) -> pa.Array:
-        return pa.array([image.get(name) for image in rows.images], pa.string())
-
-    return typed_batch(
-        texts,
-        schema,
-        [
-            pa.array(rows.change_types, pa.string()),
-            pa.array(rows.commits, pa.int64()),
-            pa.array(rows.times, TIME),
-        ],
-    )
+def cast_texts(name: str, texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
+    """The cast of columns of which nothing but the type is known."""
+    return cast(texts, type_)
 
 
-def typed_batch(
-    texts: Callable[[str], pa.Array], schema: pa.Schema, change: list[pa.Array]
+def typed_changes(
+    rows: Changes, source: Source, schema: pa.Schema, cast_column: Cast = cast_texts
 ) -> pa.RecordBatch:
-    """Cast each column's canonical texts to its type, collecting the invalid ones."""
+    """Changes as a batch of typed rows; a value that does not fit its column is in `_misfits`."""
     columns: list[pa.Array] = []
     misfits: dict[int, Image] = {}
     for field in list(schema)[: -len(CHANGE_FIELDS)]:
-        column, wrong = cast(texts(field.name), field.type)
+        texts = pa.array([image.get(field.name) for image in rows.images], pa.string())
+        column, wrong = cast_column(field.name, texts, field.type)
         columns.append(column)
         for row, text in wrong.items():
             misfits.setdefault(row, {})[field.name] = text
-    rows = len(change[0])
-    reported = (
-        text_maps([misfits.get(row) for row in range(rows)])
-        if misfits
-        else pa.nulls(rows, TEXT_MAP)
-    )
-    return pa.RecordBatch.from_arrays([*columns, reported, *change], schema=schema)
+    count = len(rows.images)
+    reported = [misfits.get(row) for row in range(count)] if misfits else [None] * count
+    columns += [
+        text_maps(reported),
+        pa.array(rows.change_types, pa.string()),
+        pa.array(rows.commits, pa.int64()),
+        pa.array(rows.times, TIME),
+        source.column("topic", pa.string(), rows.owners),
+        source.column("partition", pa.int32(), rows.owners),
+        source.column("offset", pa.int64(), rows.owners),
+        pa.array(rows.sequences, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

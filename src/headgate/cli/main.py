@@ -20,7 +20,7 @@ from headgate.cli.run import FAILED, run
 from headgate.cli.status import status
 from headgate.cli.tables import tables
 from headgate.cli.verify import verify
-from headgate.core.errors import HeadgateError, UsageError
+from headgate.core.errors import HeadgateError, MissingPackage, UsageError
 
 WRONG_USAGE = 2
 CLOSED_PIPE = 141
@@ -52,6 +52,12 @@ def main() -> None:
     except (UsageError, click.UsageError) as error:
         text = error.format_message() if isinstance(error, click.UsageError) else str(error)
         click.echo(f"headgate: {text}", err=True)
+        sys.exit(WRONG_USAGE)
+    except ModuleNotFoundError as error:
+        missing = MissingPackage.of(error, "this command")
+        if missing is error:
+            raise
+        click.echo(f"headgate: {missing}", err=True)
         sys.exit(WRONG_USAGE)
     except click.exceptions.Abort:
         sys.exit(130)

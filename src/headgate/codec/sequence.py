@@ -16,6 +16,8 @@ KIND = 8
 SNAPSHOT = "snapshot"
 """The kind of a snapshot row whose place does not compare with those of changes. It has as many
 characters as any other."""
+FIRST_KIND = "0" * KIND
+"""What stands for that kind where sequences of all kinds are sorted as text."""
 DIGITS = 20
 """How many digits a number has in a sequence."""
 FIRST_ROW = "0" * 10
@@ -52,15 +54,17 @@ def sequence(event: Event) -> str | None:
     """
     if event.commit_ts is not None:
         return COMMIT + str(event.commit_ts).zfill(DIGITS)
-    place = _binlog_place(event)
-    if place is None:
+    position = event.position
+    if position is None:
         return None
-    server, file, number, pos, row = place
+    server = position.get("log") or position.get("server_id", "")
+    start = _start[server, position.get("file", "")]
+    pos, row = position.get("pos", ""), position.get("row") or _row_of_transaction(event)
+    if start is None or not (_is_number(pos) and _is_number(row)):
+        return None
     if event.op == "snapshot" and server == traits_of(event.format, event.dialect).snapshot_server:
-        kind = SNAPSHOT
-    else:
-        kind = kind_of(f"binlog {server} {file}")
-    return f"{kind}{number.zfill(DIGITS)}{pos.zfill(DIGITS)}{row.zfill(DIGITS)}"
+        start = SNAPSHOT + start[KIND:]
+    return f"{start}{pos:0>20}{row:0>20}"
 
 
 def arrival_sequence(partition: str, arrival: str, is_snapshot: bool) -> str:
@@ -81,6 +85,15 @@ def arrival_text(offset: int, row: int) -> str:
     '000000000000000000070000000001'
     """
     return str(offset).zfill(DIGITS) + (f"{row:010d}" if row else FIRST_ROW)
+
+
+def ordered_text(sequence: str) -> str:
+    """A sequence as text that sorts a snapshot's rows before all changes.
+
+    >>> ordered_text("snapshot0001") < ordered_text("13a991bf0000")
+    True
+    """
+    return FIRST_KIND + sequence[KIND:] if sequence.startswith(SNAPSHOT) else sequence
 
 
 def supersedes(new: str, landed: str) -> bool:
@@ -146,3 +159,15 @@ def _split_file(name: str) -> tuple[str, str] | None:
 
 _file: Callable[[str], tuple[str, str] | None] = BoundedCache(_split_file).__getitem__
 """The name of a server's binlog files, and the number of one."""
+
+
+def _start_of(server_and_file: tuple[str, str]) -> str | None:
+    server, name = server_and_file
+    file = _file(name)
+    if file is None:
+        return None
+    return f"{kind_of(f'binlog {server} {file[0]}')}{file[1]:0>20}"
+
+
+_start: BoundedCache[tuple[str, str], str | None] = BoundedCache(_start_of)
+"""What the sequences of changes in one binlog file begin with, by server and file."""

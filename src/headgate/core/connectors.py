@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from headgate.core.errors import UsageError, unknown_name
+from headgate.core.errors import MissingPackage, UsageError, unknown_name
 from headgate.core.options import NoOptions
 from headgate.core.scalars import Environment
 
@@ -90,6 +90,10 @@ class Registry(Generic[T]):
         try:
             cls: type[T] = getattr(import_module(module), name)
         except (ImportError, AttributeError) as error:
+            if isinstance(error, ModuleNotFoundError):
+                missing = MissingPackage.of(error, f"the {scheme} {self.role}")
+                if missing is not error:
+                    raise missing from None
             raise UsageError(
                 f"the {scheme} {self.role} cannot be loaded: {error}; {install or 'install it'}"
             ) from None

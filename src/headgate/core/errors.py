@@ -30,6 +30,33 @@ class UsageError(HeadgateError):
     """Usage error: an unknown name, option or path. The command line exits with 2."""
 
 
+EXTRAS = {
+    "py4j": ("PySpark", "spark"),
+    "pyspark": ("PySpark", "spark"),
+    "prometheus_client": ("prometheus-client", "metrics"),
+}
+"""Packages and the extras of Headgate that install them. Those of sources and sinks are beside
+their names (`sources/`, `sinks/`)."""
+
+
+class MissingPackage(UsageError, ModuleNotFoundError):
+    """A package that an extra of Headgate installs is not there."""
+
+    @classmethod
+    def of(cls, error: ModuleNotFoundError, what: str) -> ModuleNotFoundError:
+        """The error with the line to type; itself, if no extra has the package.
+
+        >>> print(MissingPackage.of(ModuleNotFoundError(name="pyspark.sql"), "headgate run"))
+        headgate run needs PySpark, which is not installed; type: pip install 'headgate[spark]'
+        """
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS:
+            return error
+        package, extra = EXTRAS[module]
+        line = f"pip install 'headgate[{extra}]'"
+        return cls(f"{what} needs {package}, which is not installed; type: {line}", name=error.name)
+
+
 class StorageError(HeadgateError):
     """A file cannot be read or written: a full disk, no permission, no answer. Exit code 1."""
 

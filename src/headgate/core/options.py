@@ -14,6 +14,8 @@ from headgate.core.errors import UsageError, unknown_name
 from headgate.core.limits import MAX_MESSAGE_BYTES
 
 T = TypeVar("T")
+OptionValue = str | int | bool | None
+"""The value of an option; None is as if it was not given."""
 
 
 def option(
@@ -46,7 +48,9 @@ class CommonOptions:
 
     timezone: str = option("UTC", "zone of TIMESTAMP values that the dialect sends as local text")
     strict: bool = option(False, "refuse a message whose dialect would have to be guessed")
-    lean: bool = option(False, "leave out position and extra where that saves time")
+    lean: bool = option(
+        False, "leave out extra, and of position what does not order rows, where that saves time"
+    )
     max_message_bytes: int = option(MAX_MESSAGE_BYTES, "largest message decoded")
 
     schema: str | None = option(

@@ -1,4 +1,4 @@
-"""`headgate.register`: data sources that Spark finds by their names.
+"""Events of a database as a data source of Spark's.
 
 spark.readStream.format("headgate.mysql").option("url", …).option("state", …).load()
 """
@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -32,24 +31,6 @@ from headgate.spark.state_files import read_state, write_state
 from headgate.spark.storage import Storage
 
 PLANNED = "planned.json"
-
-
-def register(spark: SparkSession) -> None:
-    """Let a session know Headgate's data sources: `headgate.mysql`, a stream of events.
-
-        headgate.register(spark)
-        events = (
-            spark.readStream.format("headgate.mysql")
-            .option("url", "mysql://cdc:${PASSWORD}@db:3306")
-            .option("tables", "shop.*")
-            .option("state", "/data/state/shop")
-            .load()
-        )
-
-    The options are those of a `mysql://` source (docs/mysql.md); `state` is a directory for what it
-    has to remember beside the query's checkpoint, and belongs to one query.
-    """
-    spark.dataSource.register(MySQLEvents)
 
 
 class MySQLEvents(DataSource):

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, cast
 from zipimport import zipimporter
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DecimalType, StructType
+from pyspark.sql.types import StructType
 
-from headgate.arrow.casts import SIMPLE_TYPES
-from headgate.arrow.events import bounded, decode_batches, decode_parts, most_bytes_of
+from headgate.arrow.events import EVENT_SCHEMA, bounded, decode_batches, most_bytes_of
 from headgate.arrow.records import encode_events, events_of, without_message
-from headgate.arrow.typed_rows import (
-    Table,
-    changes,
-    typed_batch,
-    typed_changes,
-    typed_schema,
-)
 from headgate.codec.decoder import decoder as codec
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import UsageError
+from headgate.core.options import OptionValue
 from headgate.fastpath.convert import converter
 
+P = ParamSpec("P")
 EVENT_DDL = """
     kind string, op string, database string, table string, schema string, key array<string>,
     before map<string, string>, after map<string, string>,
@@ -46,10 +40,6 @@ RECORD_DDL = """
     key binary, value binary, partition int, topic string,
     headers array<struct<key: string, value: binary>>, losses array<string>
 """
-CHANGE_DDL = (
-    "_misfits map<string, string>, _change_type string, "
-    "_commit_version bigint, _commit_timestamp timestamp"
-)
 READ_COLUMNS = {
     "key": "binary",
     "value": "binary",
@@ -60,63 +50,96 @@ READ_COLUMNS = {
 }
 
 
-def decode(df: DataFrame, format: str = "auto", **options: Any) -> DataFrame:
+def decode(
+    df: DataFrame,
+    format: str = "auto",
+    *,
+    timezone: str | None = None,
+    schema: str | None = None,
+    strict: bool | None = None,
+    lean: bool | None = None,
+    max_message_bytes: int | None = None,
+    **options: OptionValue,
+) -> DataFrame:
     """Messages to change events, batch or streaming.
 
     `df` has Kafka's columns, or at least `value`. Every message gives at least one event; one that
-    cannot be decoded gives an `invalid` event with its bytes.
+    cannot be decoded gives an `invalid` event with its bytes. Further options are those of the
+    format: `headgate formats` lists all of them.
 
     >>> message = '{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
     >>> df = spark.createDataFrame([(message,), ("{",)], "value string")
     >>> [(e.kind, e.after) for e in decode(df).collect()]
     [('row', {'id': '1.10'}), ('invalid', None)]
     """
-    codec(format, **options)  # reject a wrong name or option here, not on a worker
-    limit = most_bytes_of(options)
+    given = given_options(
+        options,
+        timezone=timezone,
+        schema=schema,
+        strict=strict,
+        lean=lean,
+        max_message_bytes=max_message_bytes,
+    )
+    codec(format, **given)  # reject a wrong name or option here, not on a worker
+    limit = most_bytes_of(given)
     messages = message_columns(df)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
-            yield from decode_batches(batches, codec(format, **options), limit)
+            yield from decode_batches(batches, codec(format, **given), limit)
 
     events = messages.mapInArrow(run, EVENT_DDL)
-    # rows() decodes straight to typed rows when nothing came in between; see there.
-    events._headgate = (messages, format, options)  # type: ignore[attr-defined]
+    # rows() decodes straight to typed rows when nothing came in between; see `messages_of`.
+    events._headgate = (messages, format, given)  # type: ignore[attr-defined]
     return events
 
 
-def decoder(format: str = "auto", **options: Any) -> Callable[[DataFrame], DataFrame]:
-    """`decode` as a function for `df.transform`.
-
-    >>> df = spark.createDataFrame([('{"ts_ms":1}',)], "value string")
-    >>> df.transform(decoder("debezium")).first().kind
-    'heartbeat'
-    """
-    return lambda df: decode(df, format, **options)
-
-
-def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
+def encode(
+    events: DataFrame,
+    format: str,
+    *,
+    timezone: str | None = None,
+    schema: str | None = None,
+    strict: bool | None = None,
+    topic: str | None = None,
+    partition: str | None = None,
+    partition_num: int | None = None,
+    partition_columns: str | None = None,
+    splice: bool | None = None,
+    **options: OptionValue,
+) -> DataFrame:
     """Change events to messages of a format, in the columns that Spark's Kafka sink takes.
 
     A further column, `losses`, has the codes of what the format cannot represent of a message
     (`headgate.losses`). An event that the format has no message for is skipped, and so is one that
     is invalid or, with `strict`, would lose anything: `headgate.dead_letters` returns those.
+    Further options are those of the format: `headgate formats` lists all of them.
 
     >>> message = '{"database":"d","table":"t","type":"insert","ts":1,"data":{"id":1.10}}'
     >>> events = decode(spark.createDataFrame([(message,)], "value string"))
     >>> bytes(encode(events, "canal-json").first().value)[:50]
     b'{"data":[{"id":"1.10"}],"database":"d","es":1000,"'
     """
-    Encoder(format, **options)  # reject a wrong name or option here, not on a worker
-    fresh = source_of(events)
+    given = given_options(
+        options,
+        timezone=timezone,
+        schema=schema,
+        strict=strict,
+        topic=topic,
+        partition=partition,
+        partition_num=partition_num,
+        partition_columns=partition_columns,
+        splice=splice,
+    )
+    Encoder(format, **given)  # reject a wrong name or option here, not on a worker
+    fresh = messages_of(events)
     if fresh is not None:
         # One pass from bytes to bytes: event columns would cost more than both codecs.
-        messages: DataFrame
         messages, source, source_options = fresh
 
         def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with fast_worker():
-                codecs = converter(source, source_options, format, options, whole_messages=False)
+                codecs = converter(source, source_options, format, given, whole_messages=False)
                 for part in chain.from_iterable(map(bounded, batches)):
                     for converted in codecs.convert(part):
                         yield converted.records
@@ -125,28 +148,63 @@ def encode(events: DataFrame, format: str, **options: Any) -> DataFrame:
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
-            encoder = Encoder(format, **options)
+            encoder = Encoder(format, **given)
             for batch in batches:
                 yield encode_events(encoder, events_of(batch))
 
     return events.select(*event_columns(events)).mapInArrow(run, RECORD_DDL)
 
 
-def encoder(format: str, **options: Any) -> Callable[[DataFrame], DataFrame]:
+def for_transform(
+    function: Callable[Concatenate[DataFrame, P], DataFrame], doc: str
+) -> Callable[P, Callable[[DataFrame], DataFrame]]:
+    """A function that takes all but the DataFrame, and returns one for `df.transform`."""
+
+    def make(*args: P.args, **options: P.kwargs) -> Callable[[DataFrame], DataFrame]:
+        return lambda df: function(df, *args, **options)
+
+    whole = inspect.signature(function)
+    make.__signature__ = whole.replace(  # type: ignore[attr-defined]
+        parameters=list(whole.parameters.values())[1:],
+        return_annotation=Callable[[DataFrame], DataFrame],
+    )
+    make.__name__ = make.__qualname__ = f"{function.__name__}r"
+    make.__doc__ = doc
+    return make
+
+
+decoder = for_transform(
+    decode,
+    """`decode` as a function for `df.transform`.
+
+    >>> df = spark.createDataFrame([('{"ts_ms":1}',)], "value string")
+    >>> df.transform(decoder("debezium")).first().kind
+    'heartbeat'
+    """,
+)
+encoder = for_transform(
+    encode,
     """`encode` as a function for `df.transform`.
 
     >>> df = spark.createDataFrame([('{"ts_ms":1}',)], "value string")
     >>> df.transform(decoder()).transform(encoder("maxwell:oms")).first().topic is None
     True
-    """
-    return lambda events: encode(events, format, **options)
+    """,
+)
 
 
-def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -> DataFrame:
+def dead_letters(
+    events: DataFrame,
+    format: str | None = None,
+    *,
+    strict: bool | None = None,
+    **options: OptionValue,
+) -> DataFrame:
     """The events that `encode` to that format skips, with the reason in `error`.
 
     These are the invalid ones, those that the format has no message for (`no-message`), and with
-    `strict` those that would lose anything (`lossy`). Without a format: the invalid ones.
+    `strict` those that would lose anything (`lossy`). Without a format: the invalid ones. The
+    options are those of `encode`.
 
     >>> df = spark.createDataFrame([("{",), ('{"ts_ms":1}',)], "value string")
     >>> dead_letters(decode(df), "canal-json", strict=True).select("kind", "error.code").collect()
@@ -154,13 +212,13 @@ def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -
     """
     if format is None:
         return events.where("kind = 'invalid'")
-    target = format
-    Encoder(target, **options)
+    target, given = format, given_options(options, strict=strict)
+    Encoder(target, **given)
     names = event_columns(events)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
-            encoder = Encoder(target, **options)
+            encoder = Encoder(target, **given)
             for batch in batches:
                 out = dict(without_message(encoder, events_of(batch)))
                 rejected = batch.take(pa.array(out, pa.int32()))
@@ -173,9 +231,18 @@ def dead_letters(events: DataFrame, format: str | None = None, **options: Any) -
     return events.select(*names).mapInArrow(run, EVENT_DDL)
 
 
+def given_options(options: Mapping[str, OptionValue], **more: OptionValue) -> dict[str, Any]:
+    """Options without those that are None, which are as if they were not given.
+
+    >>> given_options({"columns": "tags SET"}, strict=True, timezone=None)
+    {'columns': 'tags SET', 'strict': True}
+    """
+    return {name: value for name, value in {**options, **more}.items() if value is not None}
+
+
 def event_columns(events: DataFrame) -> list[str]:
     """The names of the event table's columns, all of which must be there."""
-    names = parse_schema(EVENT_DDL).names
+    names: list[str] = EVENT_SCHEMA.names
     missing = [name for name in names if name not in events.columns]
     if missing:
         raise UsageError(
@@ -185,54 +252,7 @@ def event_columns(events: DataFrame) -> list[str]:
     return names
 
 
-def rows(events: DataFrame, table: str, schema: str | StructType) -> DataFrame:
-    """The rows of one table, typed: one row per image.
-
-    `table` is `database.table`, or `table` of any database; of a source with schemas (PostgreSQL)
-    `schema.table` or `database.schema.table`. `schema` is its columns in Spark's types.
-    Further columns: `_change_type` (insert, delete, update_preimage, update_postimage),
-    `_commit_version`, `_commit_timestamp`, and `_misfits`: null, or by column the texts that are
-    invalid for its type.
-
-    >>> message = '{"database":"d","table":"t","type":"insert","data":{"id":1,"amount":1.10}}'
-    >>> events = decode(spark.createDataFrame([(message,)], "value string"))
-    >>> rows(events, "d.t", "id BIGINT, amount DECIMAL(12,2)").first()[:2]
-    (1, Decimal('1.10'))
-    """
-    fields = parse_schema(schema)
-    arrow = typed_schema([(f.name, arrow_type(f.name, f.dataType)) for f in fields])
-    out = StructType([*fields, *parse_schema(CHANGE_DDL)])
-    wanted = table_of(table)
-    fresh = source_of(events)
-    if fresh is not None:
-        # Straight from the message: building and shipping event columns would double the cost.
-        messages: DataFrame
-        messages, format, options = fresh
-        options = {**options, "lean": True}
-        limit = most_bytes_of(options)
-
-        def decode_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            with fast_worker():
-                decode_one = codec(format, **options)
-                for part in chain.from_iterable(map(bounded, batches)):
-                    for _, events, _ in decode_parts(part, decode_one, limit):
-                        yield typed_changes(changes(events, wanted), arrow)
-
-        return messages.mapInArrow(decode_rows, out)
-
-    def cast_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            images = batch.column("image")
-
-            def texts(name: str, images: pa.Array = images) -> pa.Array:
-                return pc.map_lookup(images, pa.scalar(name), "first")
-
-            yield typed_batch(texts, arrow, batch.columns[1:])
-
-    return image_rows(events, wanted).mapInArrow(cast_rows, out)
-
-
-def source_of(events: DataFrame) -> tuple[DataFrame, str, dict[str, Any]] | None:
+def messages_of(events: DataFrame) -> tuple[DataFrame, str, dict[str, Any]] | None:
     """The messages, format and options that events come straight from.
 
     None if they were transformed, or if they are cached: a cached result must not be computed
@@ -241,34 +261,6 @@ def source_of(events: DataFrame) -> tuple[DataFrame, str, dict[str, Any]] | None
     source: tuple[DataFrame, str, dict[str, Any]] | None = events.__dict__.get("_headgate")
     level = events.storageLevel
     return None if level.useMemory or level.useDisk else source
-
-
-def image_rows(events: DataFrame, table: Table) -> DataFrame:
-    """One row per image of a table's row events: image, change type, commit, time."""
-    # Events that a user made or stored may lack the column.
-    schema = F.col("schema") if "schema" in events.columns else F.lit(None).cast("string")
-    name = F.col("table")
-    chosen = name == table.name
-    if table.database is not None:
-        in_database = F.col("database") == table.database
-        in_schema = (schema == table.database) & chosen
-        in_both = in_database & (F.concat_ws(".", schema, name) == table.name)
-        chosen = F.when(schema.isNull(), in_database & chosen).otherwise(in_schema | in_both)
-    chosen &= F.col("kind") == "row"
-    image = F.expr("""
-        inline(transform(
-            CASE op
-                WHEN 'update' THEN array('update_preimage', 'update_postimage')
-                WHEN 'delete' THEN array('delete')
-                ELSE array('insert')
-            END,
-            t -> struct(
-                IF(t IN ('update_preimage', 'delete'), before, after) AS image, t AS change_type
-            )
-        ))
-    """)
-    exploded = events.where(chosen).select(image, "commit_ts", "event_time")
-    return exploded.where("image IS NOT NULL")
 
 
 def message_columns(df: DataFrame) -> DataFrame:
@@ -302,23 +294,6 @@ def parse_schema(schema: str | StructType) -> StructType:
     if isinstance(schema, StructType):
         return schema
     return cast(StructType, StructType.fromDDL(schema))
-
-
-def table_of(name: str) -> Table:
-    """`shop.orders` as database and table."""
-    database, dot, table = name.partition(".")
-    return Table(database, table) if dot else Table(None, name)
-
-
-def arrow_type(name: str, type_: Any) -> pa.DataType:
-    """The Arrow type of a Spark type that a MySQL column can have."""
-    if isinstance(type_, DecimalType):
-        return pa.decimal128(type_.precision, type_.scale)
-    simple = type_.simpleString()
-    if simple not in SIMPLE_TYPES:
-        known = ", ".join([*SIMPLE_TYPES, "decimal(p,s)"])
-        raise UsageError(f"column {name!r} cannot be {simple}; use one of: {known}")
-    return SIMPLE_TYPES[simple]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import pyspark
 
 from headgate.core.errors import UsageError, unknown_name
 
+log = logging.getLogger("headgate")
 AWS_SDK = "2.29.52"
 """The version that hadoop-aws was built with."""
 AWS_MODULES = (
@@ -29,14 +31,43 @@ AWS_MODULES = (
 """What S3 needs of the SDK: 9 MB, where the bundle that hadoop-aws asks for has 600."""
 DELTA = "4.4.0"
 """The Delta Lake that merges with Spark 4.1.4; 4.1.0 does not."""
-CONNECTORS = {
-    "kafka": (
-        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
-        # The newest of 4.1 that Maven Central answered for; the connector does not load without it.
-        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+KAFKA_FOR_SPARK = ("4.1.0", "4.1.1", "4.1.2", "4.1.3")
+"""The versions of Spark's Kafka connector whose checksums are known."""
+TOKEN_PROVIDER = "4.1.0-preview1"
+"""The newest of 4.1 that Maven Central answered for; the connector does not load without it."""
+
+
+def kafka_connector(spark: str) -> tuple[str, ...]:
+    """The Kafka connector of a version of Spark.
+
+    Of the versions with a known checksum, the newest that is of the same 4.x and not newer than
+    Spark. Of another 4.x it has Spark's own version, and no checksum that Headgate knows.
+
+    >>> [kafka_connector(spark)[0].rpartition(":")[2] for spark in ("4.1.1", "4.1.9", "4.2.0")]
+    ['4.1.1', '4.1.3', '4.2.0']
+    """
+    same = [v for v in KAFKA_FOR_SPARK if numbers(v)[:2] == numbers(spark)[:2]]
+    known = max((v for v in same if numbers(v) <= numbers(spark)), key=numbers, default=None)
+    return (
+        f"org.apache.spark:spark-sql-kafka-0-10_2.13:{known or spark}",
+        f"org.apache.spark:spark-token-provider-kafka-0-10_2.13:"
+        f"{TOKEN_PROVIDER if known else spark}",
         "org.apache.kafka:kafka-clients:3.9.1",
         "org.apache.commons:commons-pool2:2.12.1",
-    ),
+    )
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version, by which versions compare.
+
+    >>> numbers("4.1.10") > numbers("4.1.9.dev0")
+    True
+    """
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+CONNECTORS = {
+    "kafka": kafka_connector(pyspark.__version__),
     "mariadb": ("org.mariadb.jdbc:mariadb-java-client:3.5.11",),
     "s3a": (
         "org.apache.hadoop:hadoop-aws:3.4.2",
@@ -116,6 +147,15 @@ def checked(wanted: Sequence[str], checksums: Path | None = None) -> list[Path]:
         return jars
     lines = (checksums or CHECKSUMS).read_text().splitlines()
     known = dict(line.split()[::-1] for line in lines)
+    first = "{1}-{2}.jar".format(*wanted[0].split(":"))
+    if first not in known:
+        log.warning(
+            "Headgate was not tested with %s, which goes with PySpark %s: of its jars only the "
+            "checksums of Maven Central were verified",
+            first,
+            pyspark.__version__,
+        )
+        return jars
     names = {"{1}-{2}.jar".format(*coordinate.split(":")) for coordinate in wanted}
     wrong = [f"{name} is missing" for name in sorted(names - {jar.name for jar in jars})]
     for jar in jars:

@@ -24,10 +24,14 @@ from headgate.core.errors import UsageError
 from headgate.core.limits import BATCH_BYTES
 from headgate.spark.class_archive import ClassArchive, archive_folder
 
+NEEDED = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
+}
+"""What decoding needs in any session: bounded memory."""
 SETTINGS = {
+    **NEEDED,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -38,6 +42,8 @@ SETTINGS = {
     "spark.sql.ui.retainedExecutions": "20",
     "spark.sql.streaming.numRecentProgressUpdates": "5",
 }
+"""The settings of sessions that Headgate starts for itself, but for those that spark-submit was
+given."""
 
 REDACTED = (
     "(?i)secret|password|passwd|pwd|token|access[._-]?key|api[._-]?key|credential|jaas|"
@@ -150,12 +156,47 @@ def is_own_jvm() -> bool:
     return SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
 
 
+def running_session() -> SparkSession | None:
+    """The session that this process has, if it has one."""
+    active = SparkSession.getActiveSession()
+    if active is None and SparkContext._active_spark_context is not None:  # of another thread
+        active = SparkSession.builder.getOrCreate()
+    return active
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect, which has no JVM here."""
+    return "connect" in type(spark).__module__
+
+
+def apart(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session of the same Spark with settings of Headgate's; the given one keeps its own."""
+    own = spark.newSession()
+    for name, value in {**SETTINGS, **settings}.items():
+        if own.conf.isModifiable(name):
+            own.conf.set(name, value)
+    return own
+
+
+def submitted() -> dict[str, str]:
+    """The settings that spark-submit was given, if it began this process."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
 def session(
-    master: str | None = None, *, write_archive: bool = False, **settings: str
+    master: str | None = None,
+    *,
+    write_archive: bool = False,
+    defaults: Mapping[str, str] = SETTINGS,
+    **settings: str,
 ) -> SparkSession:
     """A session for decoding; workers use this Python.
 
-    `write_archive` says whether its JVM may write the class archive when it ends.
+    `write_archive` says whether its JVM may write the class archive when it ends. `defaults` are
+    settings that neither the caller nor spark-submit gives.
 
     >>> session("local[2]").conf.get("spark.sql.session.timeZone")
     'UTC'
@@ -172,7 +213,8 @@ def session(
         archive = ClassArchive(archive_folder(), settings.get("spark.driver.extraClassPath", ""))
         java_options += ["-XX:+UseParallelGC", *archive.options(write_archive)]
     settings.setdefault("spark.driver.extraJavaOptions", " ".join(java_options))
-    merged = {"spark.redaction.regex": REDACTED, **SETTINGS, **sockets(chosen), **settings}
+    merged = {"spark.redaction.regex": REDACTED, **defaults, **sockets(chosen)}
+    merged = {n: v for n, v in merged.items() if n not in submitted()} | settings
     if SparkContext._gateway is None:
         start_jvm({"spark.master": chosen, **merged})
         process = getattr(SparkContext._gateway, "proc", None)

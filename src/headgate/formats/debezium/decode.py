@@ -129,7 +129,7 @@ def row_decoder(
             commit_ts=source.commit_ts,
             event_time=source_moment(source, oms),
             emit_time=moment(envelope),
-            position=None if lean else position_of(source),
+            position=position_of(source),
             format="debezium",
             dialect=name,
             extra=None if lean else extra_of(source, bare),

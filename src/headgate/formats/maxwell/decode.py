@@ -58,6 +58,10 @@ class Options(CommonOptions):
         declared(self.columns)
 
 
+LAST_ROW = {"commit": "true"}
+"""What places the last row of a transaction, which has no number (codec/sequence.py)."""
+
+
 def make_decoder(dialect: str | None, options: Options) -> Decode:
     """A decoder of one dialect, or of any where `dialect` is None."""
     plan_of = planner(options.columns)
@@ -93,7 +97,7 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             message.database or None,
             message.table or None,
             event_time=None if name == "oms" and ts == FULL_SYNC_TS else micros(ts),
-            position=None if lean else position_of(message),
+            position=position_of(message),
             format="maxwell",
             dialect=name,
         )
@@ -108,7 +112,9 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
         else:
             place(event, message, value, extra, plan_of and plan_of(event), to_utc)
             event.key = key_of(message, key)
-        if extra and not lean:
+        if lean:
+            event.extra = LAST_ROW if message.commit else None
+        elif extra:
             event.extra = extra
         return event
 
