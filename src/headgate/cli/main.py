@@ -20,7 +20,7 @@ from headgate.cli.run import FAILED, run
 from headgate.cli.status import status
 from headgate.cli.tables import tables
 from headgate.cli.verify import verify
-from headgate.core.errors import HeadgateError, UsageError
+from headgate.core.errors import HeadgateError, UsageError, reason_of
 
 WRONG_USAGE = 2
 CLOSED_PIPE = 141
@@ -59,12 +59,29 @@ def main() -> None:
         # The reader (head, less) has seen enough; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)
-    except (HeadgateError, OSError) as error:
+    except Exception as error:
+        if not isinstance(error, HeadgateError | OSError) and not is_of_spark(error):
+            raise
+        error = error if not is_of_spark(error) else in_one_line(error)
         click.echo(f"headgate: {error}", err=True)
         with suppress(OSError):
             # What a full disk did not take would be written again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(WRONG_USAGE if isinstance(error, WRONG_PATH) else FAILED)
+
+
+def is_of_spark(error: Exception) -> bool:
+    """Whether an error comes from Spark, or from the JVM behind it."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
+def in_one_line(error: Exception) -> HeadgateError:
+    """An error of Spark in one line that says where its trace is."""
+    from headgate.spark.logs import keep_trace, temporary_log
+
+    log = temporary_log()
+    keep_trace(error, log)
+    return HeadgateError(f"{reason_of(error)}; the full trace is in {log}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from headgate.core.connectors import Address, Place, Report, Topic
 from headgate.core.errors import UsageError
 from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.core.options import option
+from headgate.core.reachability import check_servers
 from headgate.rocketmq.client_options import (
     DEFAULT_PORT,
     Connection,
@@ -90,6 +91,10 @@ class RocketMQSource(Source):
     def for_workers(self) -> Self:
         """The source without the secret key."""
         return replace(self, connection=self.connection.without_secrets())
+
+    def reachable(self) -> None:
+        """Whether a name server answers."""
+        check_servers(self.connection.servers)
 
     def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
         """The topics and their queues."""
