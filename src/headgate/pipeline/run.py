@@ -21,6 +21,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.config.job import Job
 from headgate.core.connectors import Directory
 from headgate.core.errors import HeadgateError, SpliceError, UsageError, reason_of
+from headgate.fastpath.compilation import can_compile, fill_cache, is_cached
+from headgate.fastpath.convert import has_templates
 from headgate.pipeline import partition_worker, status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
@@ -65,6 +67,7 @@ def run(
         check_before_start(job, master)
         log = log_of(job.checkpoint)
         if spark is None:
+            compile_ahead(job, reporter.step)
             spark = job_session(job, master, long_running=not once, log=log, say=reporter.step)
             start_workers(spark)
         job = with_session_settings(job, spark)
@@ -188,6 +191,15 @@ def not_started(error: Exception, log: Path, settings: Mapping[str, str]) -> Usa
     return UsageError(f"Spark did not start{which}: {reason}; the full trace is in {log}")
 
 
+def compile_ahead(job: Job, say: Callable[[str], None]) -> None:
+    """Have the fast path compiled before a batch needs it, where this machine has not done so."""
+    if not (has_templates(job.source.format, job.source.options) and can_compile()):
+        return
+    if is_cached() is False:
+        say("compiling the fast path in the background, once on this machine; no batch waits")
+        threading.Thread(target=fill_cache, name="compile", daemon=True).start()
+
+
 def start_workers(spark: SparkSession) -> None:
     """Start Spark's Python workers in the background.
 
@@ -275,15 +287,24 @@ def _run_query(
             now = time.monotonic()
             if now - checked >= LAG_SECONDS:
                 reporter.set_lag(lag_of(engine))
-                if not engine.busy.locked():
+                if waits(query, engine):
                     reporter.idle()
+                else:
+                    reporter.working()
                 reporter.save()
                 checked = now
             if job.heartbeat is not None and now - beaten >= job.heartbeat:
                 engine.heartbeat()
                 beaten = now
+        if asked.is_set() and engine.busy.locked():
+            reporter.step("stopping, when the batch that is under way is finished")
     if not asked.is_set() and (error := query.exception()) is not None:
         raise (failure[0] if failure else error) from None
+
+
+def waits(query: StreamingQuery, engine: Engine) -> bool:
+    """Whether there is nothing to do: no batch is under way, and Spark plans none."""
+    return not engine.busy.locked() and str(query.status["message"]).startswith("Waiting for")
 
 
 def ended(query: StreamingQuery, wait: float) -> bool:

@@ -67,6 +67,7 @@ class Reporter:
         """When the status was last written, and its state."""
         self.worked, self.idle_reported = time.time(), -IDLE_REPORT_SECONDS
         """When the last batch ended, or the job began; when it was last reported as idle."""
+        self.busy_since: float | None = None
 
     def resume_from(self, state: State) -> None:
         """Continue the totals of earlier runs."""
@@ -89,6 +90,7 @@ class Reporter:
 
     def idle(self) -> None:
         """Report that there is nothing to do: often in a terminal, rarely elsewhere."""
+        self.busy_since = None
         if time.time() - self.worked < IDLE_SECONDS:
             return
         self.status.rate, self.status.idle_since = 0.0, self.worked
@@ -101,13 +103,22 @@ class Reporter:
             self.idle_reported = now
             self.console.line(describe(self.status))
 
+    def working(self) -> None:
+        """Report, in a terminal, that a batch is under way."""
+        self.status.idle_since = None
+        now = time.monotonic()
+        self.busy_since = self.busy_since or now
+        if self.console.is_terminal and not self.json_logs:
+            batch = f"batch {self.status.batch + 1} under way for {now - self.busy_since:,.0f} s"
+            self.console.rewrite(f"{describe(self.status)}; {batch}")
+
     def batch_done(self, state: State, reports: list[PartitionReport], seconds: float) -> None:
         """Add a batch to the status, and report it."""
         status = self.status
         status.state, status.batch = "running", state.batch
         messages = sum(report.counts.messages for report in reports)
         status.rate = round(messages / seconds, 1) if seconds else 0.0
-        status.idle_since, self.worked = None, time.time()
+        status.idle_since, self.worked, self.busy_since = None, time.time(), None
         status.totals, status.watermark = state.totals, state.announced
         self.newest = state.newest
         self.set_lag(status.lag_offsets)
