@@ -16,6 +16,8 @@ from headgate.cli.dead_letters import dead_letters
 from headgate.cli.decode import decode
 from headgate.cli.detect import detect
 from headgate.cli.formats import formats
+from headgate.cli.init import init
+from headgate.cli.lint import lint
 from headgate.cli.run import FAILED, run
 from headgate.cli.status import status
 from headgate.cli.tables import tables
@@ -33,11 +35,12 @@ WRONG_PATH = (
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
-    """Change data capture for Apache Spark: decode every CDC dialect exactly, write any of them."""
+    """Change data capture for Apache Spark: `formats` lists what is decoded and written."""
 
 
 for command in (
-    formats, connectors, detect, decode, convert, run, check, status, tables, verify, dead_letters
+    formats, connectors, detect, decode, convert, init, lint, check, run, status, tables, verify,
+    dead_letters,
 ):  # fmt: skip
     cli.add_command(command)
 

@@ -112,6 +112,8 @@ class Source(Connector, Protocol):
     gives: ClassVar[Literal["messages", "events"]] = "messages"
     ends: ClassVar[bool] = False
     """Whether it comes to an end; a job stops there."""
+    samples_without_spark: ClassVar[bool] = False
+    """Whether `check` and `sample` make no use of the session; `headgate init` starts none then."""
     redelivers: ClassVar[bool] = False
     """Whether a message can come again at the same place, as lines of a file that is replaced."""
 

@@ -25,6 +25,7 @@ class FileSource(Source):
 
     name = "file"
     summary = "a directory of JSON lines, Parquet and other files, local or on S3, HDFS, GCS, Azure"
+    samples_without_spark = True
     authority = "path"
     redelivers = True
     Options = FromBeginning

@@ -91,6 +91,7 @@ class MySQLSource(Source):
     name = "mysql"
     summary = "tables of MySQL or MariaDB: all rows, then the changes in the binlog"
     gives = "events"
+    samples_without_spark = True
     authority = "hosts"
     default_port = DEFAULT_PORT
     Options = MySQLSourceOptions

@@ -57,6 +57,7 @@ class RocketMQSource(Source):
 
     name = "rocketmq"
     summary = "topics of RocketMQ, through its Java client"
+    samples_without_spark = True
     authority = "hosts"
     default_port = DEFAULT_PORT
     Options = RocketMQSourceOptions
