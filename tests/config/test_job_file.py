@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import traceback
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from memory_tables import registered_store
 
 from headgate.config.conflicts import check_job
+from headgate.config.job import Job
 from headgate.config.reader import job_of, load_job
 from headgate.config.uris import Given, masked, parse_sink, parse_source
 from headgate.core.errors import UsageError
@@ -106,18 +108,24 @@ def test_the_issues_command_line():
 
     assert (("orders",), "canal-json") == (job.source.connector.topics, job.source.format)
     assert ("debezium", {"topic": "orders-dbz"}) == (job.sinks[0].format, job.sinks[0].options)
-    assert job.name.startswith("run-")
-    assert str(Path.cwd() / "state" / job.name) == job.checkpoint
+    assert "orders-to-orders-dbz" == job.name
+    state = Path(job.checkpoint)
+    assert Path.cwd() / "state" == state.parent
+    assert re.fullmatch(r"orders-to-orders-dbz-[0-9a-f]{8}", state.name)
     assert f"{job.checkpoint}/dead-letters" == job.dead_letters
 
 
-def test_a_command_lines_job_has_the_same_name_each_time_and_with_another_password():
-    def name(password: str, topic: str = "out") -> str:
-        source = f"kafka://me:{password}@h/in"
-        return job_of(source, [f"kafka://h/{topic}?protocol=maxwell"]).name
+def test_a_command_lines_job_has_the_same_checkpoint_each_time_and_with_another_password():
+    def job(password: str, topic: str = "out", host: str = "h", **settings: str) -> Job:
+        source = f"kafka://me:{password}@{host}/in"
+        return job_of(source, [f"kafka://h/{topic}?protocol=maxwell"], settings)
 
-    assert name("a") == name("b")
-    assert name("a") != name("a", "other")
+    assert job("a").checkpoint == job("b").checkpoint
+    assert job("a").name != job("a", "other").name
+    assert job("a").name == job("a", host="other").name
+    assert job("a").checkpoint != job("a", host="other").checkpoint
+    named = job("a", **{"pipeline.name": "mine"})
+    assert ("mine", str(Path.cwd() / "state" / "mine")) == (named.name, named.checkpoint)
 
 
 def test_ticdcs_own_uri_can_be_written_to_and_read_from():

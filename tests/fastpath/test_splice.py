@@ -23,7 +23,7 @@ from headgate.cli.main import main
 from headgate.codec.encoder import Encoder
 from headgate.core.errors import SpliceError
 from headgate.core.event import ColumnType, Event
-from headgate.fastpath import convert, kernel, splicer, values
+from headgate.fastpath import compilation, convert, kernel, splicer, values
 from headgate.fastpath.convert import FastConverter, converter
 from headgate.fastpath.learner import Learner
 from headgate.fastpath.leaves import leaves_of, pairs_of
@@ -35,6 +35,7 @@ Message = tuple["bytes | None", "bytes | None"]
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Learn of few rows, and at once."""
+    compilation.preparing().join()
     monkeypatch.setattr(convert, "WARM", 0)
     monkeypatch.setattr(splicer, "ENOUGH", 3)
     monkeypatch.setattr(splicer, "WORTH", 0.0)

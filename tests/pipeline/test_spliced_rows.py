@@ -73,7 +73,7 @@ def both(
     root: Path, messages: list[Any], source: str = "canal-json", sink: str = "memory:", **more: Any
 ) -> tuple[dict[str, list[dict[str, Any]]], int]:
     """The rows that both ways give, and how many of them were spliced."""
-    with mock.patch.object(fast_path, "can_compile", return_value=False):
+    with mock.patch.object(fast_path, "is_ready", return_value=False):
         decoded = passed(root, messages, source, sink, **more)
     taken: list[int] = []
     accepts = TableOutput.accepts

@@ -16,11 +16,13 @@ from headgate.cli.dead_letters import dead_letters
 from headgate.cli.decode import decode
 from headgate.cli.detect import detect
 from headgate.cli.formats import formats
+from headgate.cli.init import init
+from headgate.cli.lint import lint
 from headgate.cli.run import FAILED, run
 from headgate.cli.status import status
 from headgate.cli.tables import tables
 from headgate.cli.verify import verify
-from headgate.core.errors import HeadgateError, MissingPackage, UsageError
+from headgate.core.errors import HeadgateError, MissingPackage, UsageError, reason_of
 
 WRONG_USAGE = 2
 CLOSED_PIPE = 141
@@ -33,11 +35,12 @@ WRONG_PATH = (
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
-    """Change data capture for Apache Spark: decode every CDC dialect exactly, write any of them."""
+    """Change data capture for Apache Spark: `formats` lists what is decoded and written."""
 
 
 for command in (
-    formats, connectors, detect, decode, convert, run, check, status, tables, verify, dead_letters
+    formats, connectors, detect, decode, convert, init, lint, check, run, status, tables, verify,
+    dead_letters,
 ):  # fmt: skip
     cli.add_command(command)
 
@@ -65,12 +68,29 @@ def main() -> None:
         # The reader (head, less) has seen enough; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)
-    except (HeadgateError, OSError) as error:
+    except Exception as error:
+        if not isinstance(error, HeadgateError | OSError) and not is_of_spark(error):
+            raise
+        error = error if not is_of_spark(error) else in_one_line(error)
         click.echo(f"headgate: {error}", err=True)
         with suppress(OSError):
             # What a full disk did not take would be written again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(WRONG_USAGE if isinstance(error, WRONG_PATH) else FAILED)
+
+
+def is_of_spark(error: Exception) -> bool:
+    """Whether an error comes from Spark, or from the JVM behind it."""
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
+def in_one_line(error: Exception) -> HeadgateError:
+    """An error of Spark in one line that says where its trace is."""
+    from headgate.spark.logs import keep_trace, temporary_log
+
+    log = temporary_log()
+    keep_trace(error, log)
+    return HeadgateError(f"{reason_of(error)}; the full trace is in {log}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ def run(
     master: str | None,
 ) -> None:
     """Run a job: from a queue or files, in any dialect, to others in any other, or into tables."""
+    if not json_logs:
+        click.echo(f"headgate: reading {job or 'the command line'}", err=True)
     read = read_job(job, source, sinks, settings)
     from headgate.pipeline.run import run as run_job
 

@@ -14,6 +14,13 @@ from headgate.core.options import build
 from headgate.formats import load, split
 from headgate.formats.base import Decode
 from headgate.formats.detect import auto_decoder
+from headgate.formats.foreign import refusal
+
+UNCLEAR = frozenset(
+    {"unrecognised", "malformed-json", "invalid-utf8", "wrong-type", "unknown-type",
+     "missing-member"}
+)  # fmt: skip
+"""Errors that a message of another system gives, too."""
 
 
 def decoder(spec: str = "auto", **options: Any) -> Decode:
@@ -75,7 +82,8 @@ def decode_message(
             return [too_large(key, value, what, most_bytes)]
         return decode(key, value, topic)
     except DecodeError as error:
-        reason = error.code, str(error)
+        named = refusal(key, value) if error.code in UNCLEAR else None
+        reason = (named or error).code, str(named or error)
     except Exception as error:
         reason = internal_error(error)
     return [Event("invalid", error=reason, raw=value, raw_key=key)]

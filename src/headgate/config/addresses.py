@@ -28,6 +28,30 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BETWEEN_HOSTS = re.compile("[,;]")
 SECRETS = ("password", "jaas.config", "token", "secret", "access-key", "secret-key")
 """Ends of the names of parameters whose values are secret."""
+_PLUGIN = "a package can add it (entry points, as in examples/plugin)"
+_LAKE = "tables are landed in Delta: delta:///DIR"
+_DATABASES = ("postgres", "postgresql", "oracle", "sqlserver", "mssql", "tidb", "oceanbase", "jdbc")
+_DOCUMENTS = ("mongodb", "mongodb+srv", "elasticsearch")
+_LAKES = ("iceberg", "hudi", "paimon")
+_QUEUES = ("pulsar", "kinesis", "nats", "redis", "amqp", "pubsub", "mqtt", "http", "https")
+_FROM_DATABASE = (
+    "of databases only MySQL and MariaDB are read directly, as mysql://USER:PASSWORD@HOST/DB.T; "
+    "the changes of others are read from Kafka, where a connector of theirs writes them"
+)
+ELSEWHERE: Mapping[str, Mapping[str, str]] = {
+    "source": {
+        **dict.fromkeys((*_DATABASES, "mariadb"), _FROM_DATABASE),
+        **dict.fromkeys(_DOCUMENTS, "documents are not rows with columns"),
+        **dict.fromkeys(_LAKES, "changes are read from queues, files and MySQL"),
+        **dict.fromkeys(_QUEUES, _PLUGIN),
+    },
+    "sink": {
+        **dict.fromkeys((*_DATABASES, *_DOCUMENTS, "mariadb", "mysql"), _LAKE),
+        **dict.fromkeys(_LAKES, _LAKE),
+        **dict.fromkeys(_QUEUES, _PLUGIN),
+    },
+}
+"""What is said of schemes that no connector has, by the role in which they are named."""
 _IN_URI = "percent-encode : / ? # @ & % in names and passwords"
 
 
@@ -92,6 +116,9 @@ def _scheme(text: str, registry: Registry[Any]) -> tuple[str, str]:
     scheme = match[1].lower()
     schemes = registry.schemes()
     if scheme not in schemes:
+        if scheme in ELSEWHERE[role]:
+            known, said = ", ".join(sorted(schemes)), ELSEWHERE[role][scheme]
+            raise UsageError(f"{scheme}: is no {role}; {said}. Known: {known}")
         if "@" in text or scheme in _all_schemes():
             known = ", ".join(sorted(schemes))
             raise UsageError(f"unknown scheme of a {role}; known: {known}")

@@ -16,6 +16,7 @@ from headgate.config.overrides import override, put
 from headgate.config.sections import SectionReader
 from headgate.config.uris import Given, masked, parse_sink, parse_source
 from headgate.config.yaml_lines import MAX_BYTES, Node, read_yaml
+from headgate.core.connectors import Place, Topic
 from headgate.core.errors import UsageError
 from headgate.core.keys import keys
 from headgate.selection.selection import Rules
@@ -50,10 +51,13 @@ def job_of(
     overrides: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Job:
-    """The job of `headgate run --from URI --to URI`; its name is derived from the URIs.
+    """The job of `headgate run --from URI --to URI`; its name says what it does.
 
-    >>> job_of("in", ["file:out?protocol=debezium"]).sinks[0].format
-    'debezium'
+    Its checkpoint also has a hash of the URIs: the same topics of other brokers are another job.
+
+    >>> job = job_of("kafka://h/orders", ["kafka://h/orders-dbz?protocol=debezium"])
+    >>> job.name, job.checkpoint.rpartition("/")[2]
+    ('orders-to-orders-dbz', 'orders-to-orders-dbz-84b54055')
     """
     root = Node({}, "the command line")
     put(root, "source", Node({"uri": Node(source, "--from")}, "--from"))
@@ -61,15 +65,47 @@ def job_of(
     if outputs:
         put(root, "sink", Node(list(outputs), "--to"))
     uris = "\n".join(masked(uri) for uri in (source, *sinks))
-    name = f"run-{hashlib.sha256(uris.encode('utf-8', 'replace')).hexdigest()[:8]}"
-    return _JobReader(os.getcwd(), environment).job(root, overrides, name)
+    suffix = hashlib.sha256(uris.encode("utf-8", "replace")).hexdigest()[:8]
+    return _JobReader(os.getcwd(), environment).job(root, overrides, None, suffix)
+
+
+def job_title(source: Source, sinks: Sequence[Sink | TableSink]) -> str:
+    """What a job does, as a name for it: from where to where.
+
+    Nothing of a URI that an environment variable gives is in it.
+
+    >>> sink = parse_sink("delta:///lake/shop")
+    >>> job_title(parse_source("kafka://h/cdc-*"), [sink, sink])
+    'cdc-to-shop-and-1-more'
+    """
+    first = sinks[0]
+    topic = first.options.get("topic") if isinstance(first, Sink) else None
+    read, written = next(iter(source.connector.places()), None), first.connector.place(topic)
+    words = [_word(source, read), "to", _word(first, written)]
+    if len(sinks) > 1:
+        words += ["and", str(len(sinks) - 1), "more"]
+    return "-".join(words)
+
+
+def _word(end: Source | Sink | TableSink, place: Place | None) -> str:
+    """The last part of a place's name, with the characters that a job's name may have."""
+    if place is None or "${" in end.name:
+        return end.connector.name
+    name = place.name if isinstance(place, Topic) else place.path.rstrip("/").rpartition("/")[2]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:40] or end.connector.name
 
 
 class _JobReader(SectionReader):
     """Turns the nodes of a job into its dataclasses."""
 
-    def job(self, root: Node, overrides: Mapping[str, str] | None, name: str) -> Job:
-        """The job, every value checked."""
+    def job(
+        self, root: Node, overrides: Mapping[str, str] | None, name: str | None, suffix: str = ""
+    ) -> Job:
+        """The job, every value checked.
+
+        `name` is the one it has unless it gives one; without it, what it does is its name. The
+        checkpoint of a job that has no name has the `suffix`, too.
+        """
         for key, value in (overrides or {}).items():
             with self.at(f"--set {key}" if key.isprintable() else "--set"):
                 override(root, key, value)
@@ -83,7 +119,8 @@ class _JobReader(SectionReader):
         sinks = self.sinks(entries["sink"])
         if not sinks:
             raise self.wrong(entries["sink"], declared["sink"].missing)
-        settings = self.pipeline(entries.get("pipeline"), name)
+        name = name or job_title(source, sinks)
+        settings = self.pipeline(entries.get("pipeline"), name, suffix)
         job = Job(
             source=source,
             sinks=tuple(each for each in sinks if isinstance(each, Sink)),
@@ -104,14 +141,15 @@ class _JobReader(SectionReader):
             return root.where
         return self.listed(entries[given], given)[int(number or 0)].where
 
-    def pipeline(self, node: Node | None, name: str) -> dict[str, Any]:
+    def pipeline(self, node: Node | None, name: str, suffix: str) -> dict[str, Any]:
         """How the job runs."""
         values: dict[str, Any] = {}
         if node is not None:
             declared = keys(Pipeline)
             values = self.values(declared, self.entries(node, "key of pipeline", declared), node)
+        folder = values.get("name") or "-".join(filter(None, (name, suffix)))
         values.setdefault("name", name)
-        values.setdefault("checkpoint", self.path(f"state/{values['name']}"))
+        values.setdefault("checkpoint", self.path(f"state/{folder}"))
         values.setdefault("dead_letters", f"{values['checkpoint'].rstrip('/')}/dead-letters")
         return values
 

@@ -40,8 +40,7 @@ def parse_source(
     if cls.gives == "events":
         return Source(_event_source(address, cls), name=masked(uri))
     params = dict(address.params)
-    format = params.pop("protocol", "auto")
-    split(format)
+    format = ":".join(filter(None, split(params.pop("protocol", "auto"))))
     known = _read_options(format)
     _check_names(params, cls, known | {"protocol"}, "source")
     connector_params, rest = _divided(params, cls)
@@ -212,5 +211,5 @@ def _written_format(params: dict[str, str]) -> str:
             f"a sink needs a format: add protocol=…, one of: {', '.join(sorted(writable()))}"
         )
     name = target(format)[0]
-    implied = None if split(format)[1] else load(name).implied_dialect(params)
-    return f"{name}:{implied}" if implied else format
+    dialect = split(format)[1] or load(name).implied_dialect(params)
+    return f"{name}:{dialect}" if dialect else name

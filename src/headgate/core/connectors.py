@@ -42,6 +42,13 @@ class Connector(Protocol):
     unsupported: ClassVar[Mapping[str, str]] = {}
     """What parameters start with that others have and this connector has not, and what to do."""
 
+    def reachable(self) -> None:
+        """Look, in seconds and without Spark, whether what the URI names is there.
+
+        UsageError where it is not; what is wrong and cannot be seen so, `open` finds.
+        """
+        return None
+
 
 class Entry(NamedTuple):
     """A line of a registry."""

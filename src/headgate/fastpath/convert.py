@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +17,7 @@ from headgate.codec.encoder import Encoded, Encoder
 from headgate.codec.packing import spread
 from headgate.core.errors import SpliceError
 from headgate.core.event import Event, qualified
+from headgate.fastpath.compilation import can_compile, is_compiled
 from headgate.formats import load, registered, split, traits_of
 from headgate.formats.base import Decode
 
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
     from headgate.fastpath.splicer import Splicer
     from headgate.fastpath.templates import Answer, Ask
 
-log = logging.getLogger("headgate.fastpath")
 WARM = 4_000
 """The number of messages after which learning templates pays."""
 
@@ -115,7 +110,7 @@ class FastConverter:
         """This process's splicer for the conversion, once enough messages have come."""
         if self.ddl:
             self.rows_since_ddl += rows
-            return self.new_splicer() if self.rows_since_ddl > WARM and can_compile() else None
+            return self.new_splicer() if self.rows_since_ddl > WARM and is_ready() else None
         codecs = self.codecs
         name = repr((codecs.format, codecs.options, codecs.target, codecs.target_options))
         return shared_splicer(name, rows, self.new_splicer)
@@ -176,54 +171,27 @@ def in_rows(
     return merged
 
 
+def is_ready() -> bool:
+    """Whether splicing is possible, and compiled; the first call starts to compile."""
+    return can_compile() and is_compiled()
+
+
 MAX_SPLICERS = 8
 _splicers: dict[str | bytes, Splicer] = {}
 _seen: Counter[str | bytes] = Counter()
 
 
 def shared_splicer(name: str | bytes, rows: int, make: Callable[[], Splicer]) -> Splicer | None:
-    """This process's splicer of that name; None until enough messages have come for it."""
+    """This process's splicer of that name; None until enough messages have come for it.
+
+    And None until the loop is compiled: until then the codecs do the work, and no batch waits.
+    """
     _seen[name] += rows
-    if name not in _splicers and _seen[name] > WARM and can_compile():
+    if name not in _splicers and _seen[name] > WARM and is_ready():
         if len(_splicers) >= MAX_SPLICERS:
             _splicers.clear()
         _splicers[name] = make()
     return _splicers.get(name)
-
-
-def compile_loop() -> None:
-    """Compile the loop, or load it from numba's cache; the first time that takes up to a minute."""
-    from headgate.fastpath.program import Program
-    from headgate.fastpath.splicer import bytes_of
-
-    Program().run(*bytes_of(pa.array([b"{}"], pa.binary())))
-
-
-def is_compiled() -> bool:
-    """Whether the loop is compiled; the first call starts that in the background."""
-    return not compiling().is_alive()
-
-
-@cache
-def compiling() -> Thread:
-    """The thread that compiles the loop; the first call starts it."""
-    thread = Thread(target=compile_loop, name="compile", daemon=True)
-    thread.start()
-    return thread
-
-
-@cache
-def can_compile() -> bool:
-    """Whether the compiler is there; without it, the codecs convert all messages."""
-    if find_spec("numba") is None:
-        log.info("the fast path is off: numba is not installed (pip install 'headgate[fast]')")
-        return False
-    try:
-        import_module("numba")
-    except ImportError as error:
-        log.warning("the fast path is off: numba cannot be imported: %s", error)
-        return False
-    return True
 
 
 def has_templates(format: str, options: Mapping[str, Any]) -> bool:

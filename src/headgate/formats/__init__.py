@@ -16,9 +16,9 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-from headgate.core.errors import UsageError, unknown_name
+from headgate.core.errors import UsageError, shown, unknown_name
 from headgate.core.options import build, names, spelled
-from headgate.formats import plugins
+from headgate.formats import foreign, plugins
 from headgate.formats.base import Encoding, ExtraMembers, Format, Traits
 
 MODULES = {
@@ -54,8 +54,38 @@ def load(name: str) -> Format:
         format: Format = import_module(f"headgate.formats.{MODULES[name]}").FORMAT
         return format
     if name not in registered():
-        raise unknown_name("format", name, [*registered(), "auto"])
+        raise unknown_format(name)
     return plugins.load(name, plugins.installed(MODULES)[name])
+
+
+@lru_cache(maxsize=256)
+def official(name: str) -> str:
+    """The name under which a format is registered, of any that people know it by.
+
+    >>> official("debezium-json"), official("canal_json"), official("Canal")
+    ('debezium', 'canal-json', 'canal-json')
+    """
+    if name in registered() or name == "auto":
+        return name
+    plain = name.strip().lower().replace("_", "-")
+    if plain in registered() or plain == "auto":
+        return plain
+    return next((each for each in registered() if plain in load(each).aliases), name)
+
+
+def unknown_format(name: str) -> UsageError:
+    """The error for a name that no format has: what is known of it, and the nearest right one."""
+    plain = name.strip().lower().replace("_", "-")
+    there = ", ".join((*registered(), "auto"))
+    if said := foreign.answer(plain):
+        return UsageError(f"unknown format {shown(name)}: {said}. Formats: {there}")
+    of_dialect = [f"{each}:{plain}" for each in registered() if plain in load(each).dialects]
+    if of_dialect:
+        return UsageError(
+            f"unknown format {shown(name)}: it is a dialect; write {' or '.join(of_dialect)}. "
+            f"Formats: {there}"
+        )
+    return unknown_name("format", name, [*registered(), "auto"])
 
 
 def find(name: str | None) -> Format | None:
@@ -85,6 +115,7 @@ def split(spec: str) -> tuple[str, str | None]:
     ('canal-json', 'ticdc')
     """
     name, colon, dialect = spec.strip().partition(":")
+    name = official(name)
     if name == "auto" and not colon:
         return name, None
     format = load(name)

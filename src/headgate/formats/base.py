@@ -153,6 +153,8 @@ class Format:
     decoder: Callable[[str | None, Any], Decode]
     recognises: Callable[[Sniffed], bool]
     kinds: str
+    aliases: tuple[str, ...] = ()
+    """Other names that people know it by."""
     encoding: Encoding | None = None
     """None if the format is read-only."""
     implied_dialect: Callable[[Mapping[str, str]], str | None] = lambda _: None

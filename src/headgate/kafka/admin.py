@@ -118,12 +118,28 @@ class Admin:
 
     def latest(self, partitions: Iterable[tuple[Any, Any]]) -> dict[tuple[Any, Any], int]:
         """The end of each partition: of what a reader gets that reads as the job does."""
+        return self.offsets(partitions, self.jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
+
+    def earliest(
+        self, partitions: Iterable[tuple[Any, Any]], time: int | None = None
+    ) -> dict[tuple[Any, Any], int]:
+        """The first offset of each partition, or of those from a time on; -1 where there is none.
+
+        The time is in milliseconds since 1970.
+        """
+        specs = self.jvm.org.apache.kafka.clients.admin.OffsetSpec
+        spec = specs.earliest() if time is None else specs.forTimestamp(time)
+        return self.offsets(partitions, spec)
+
+    def offsets(
+        self, partitions: Iterable[tuple[Any, Any]], spec: Any
+    ) -> dict[tuple[Any, Any], int]:
+        """An offset of each partition: the one that `spec`, an OffsetSpec of Java's, names."""
         wanted = self.jvm.java.util.HashMap()
         places = {
             self.jvm.org.apache.kafka.common.TopicPartition(topic, number): (topic, number)
             for topic, number in partitions
         }
-        spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
         for place in places:
             wanted.put(place, spec)
         levels = self.jvm.org.apache.kafka.common.IsolationLevel

@@ -24,6 +24,7 @@ from headgate.pipeline.catalog import file_tables
 from headgate.pipeline.codecs import job_decoder
 from headgate.pipeline.counts import full_name, table_name
 from headgate.pipeline.engine import with_schema
+from headgate.pipeline.preflight import check_before_start
 from headgate.pipeline.row_filter.check import check_conditions
 from headgate.pipeline.run import job_session, with_session_settings
 from headgate.pipeline.table_output import NULLED, typing_of
@@ -31,6 +32,7 @@ from headgate.pipeline.table_targets import named, table_row
 from headgate.schema.ddl import event_changes
 from headgate.selection.selection import Selection, SelectionError
 from headgate.sinks.base import Target
+from headgate.spark.logs import temporary_log
 
 
 @dataclass
@@ -82,7 +84,8 @@ class Sample:
 
 def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     """What a job would read, detect, route and write."""
-    spark = job_session(job, master)
+    check_before_start(job, master, writes=False)
+    spark = job_session(job, master, log=temporary_log())
     job = with_session_settings(job, spark)
     check_conditions(spark, job)
     source = job.source.connector

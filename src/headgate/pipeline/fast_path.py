@@ -26,9 +26,8 @@ from headgate.config.job import Job
 from headgate.core.event import Event, qualified
 from headgate.fastpath.convert import (
     answer,
-    can_compile,
     has_templates,
-    is_compiled,
+    is_ready,
     reads_key,
     shared_splicer,
     unordered,
@@ -133,9 +132,9 @@ class FastPath:
     def find_splicer(self, messages: pa.RecordBatch) -> Splicer | None:
         """The splicer, once it is compiled, and enough messages have come.
 
-        Until then the codecs do the work: no batch waits for the compiler.
+        The first batch has it compiled: a job has more messages than it takes to pay.
         """
-        if not (can_compile() and is_compiled()):
+        if not is_ready():
             return None
         return shared_splicer(self.name, messages.num_rows, self.new_splicer)
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.config.job import Job
 from headgate.core.connectors import Directory
-from headgate.core.errors import HeadgateError, SpliceError, reason_of
+from headgate.core.errors import HeadgateError, SpliceError, UsageError, reason_of
+from headgate.fastpath.compilation import can_compile, fill_cache, is_cached
+from headgate.fastpath.convert import has_templates
 from headgate.pipeline import partition_worker, status
 from headgate.pipeline.engine import Engine
 from headgate.pipeline.lease import Lease, LeaseError
+from headgate.pipeline.preflight import check_before_start
 from headgate.pipeline.row_filter.check import check_conditions
 from headgate.spark import filesystem, jars
+from headgate.spark.logs import keep_trace, log_of, temporary_log
 from headgate.spark.session import jvm_ended, session
 from headgate.spark.storage import Storage
 
@@ -35,6 +41,9 @@ LOCAL_CHECKPOINT_FILES = (
 )
 """Spark's default starts two dozen processes (`readlink`, `chmod`) per micro-batch on a local disk.
 Both write a file beside its place and rename it."""
+SLOW_SECONDS = 1.0
+"""What takes longer than this is said to be under way."""
+ERROR_LINE = re.compile(r"Exception|Error")
 JVM_SECONDS = 5.0
 """How long after its last word Spark's JVM may take to end."""
 
@@ -51,15 +60,22 @@ def run(
     reporter = status.Reporter(job.name, storage, json_logs)
     serving = status.serve(reporter, job.metrics) if job.metrics else None
     asked = threading.Event()
+    log: Path | None = None
     try:
+        ends = ", ".join(each.name for each in (job.source, *job.all_sinks))
+        reporter.step(f"looking for {ends}")
+        check_before_start(job, master)
+        log = log_of(job.checkpoint)
         if spark is None:
-            spark = job_session(job, master, long_running=not once)
+            compile_ahead(job, reporter.step)
+            spark = job_session(job, master, long_running=not once, log=log, say=reporter.step)
             start_workers(spark)
         job = with_session_settings(job, spark)
         reporter.storage = Storage(storage.uri, job.settings)
         with Lease(reporter.storage) as lease:
             once = once or job.source.connector.ends
             check_conditions(spark, job)
+            reporter.step(f"connecting to {job.source.name}")
             with closing(Engine(spark, job)) as engine:
                 engine.on_batch, engine.still_ours = reporter.batch_done, lease.check
                 reporter.resume_from(engine.state)
@@ -76,9 +92,13 @@ def run(
             )  # a stop whose signal reached the JVM too; its batch is repeated
             return reporter.status
         reporter.status.splice_mismatches += isinstance(error, SpliceError)
-        reporter.ended("failed", died or reason_of(error))
+        reason = died or reason_of(error)
+        if log is not None and (died or not isinstance(error, HeadgateError)):
+            keep_trace(error, log)
+            reason = f"{reason}; the full trace is in {log}"
+        reporter.ended("failed", reason)
         if died or not isinstance(error, HeadgateError):
-            raise JobFailed(died or reason_of(error)) from error
+            raise JobFailed(reason) from error
         raise
     finally:
         if serving is not None:
@@ -106,9 +126,17 @@ class JobFailed(HeadgateError):
 
 
 def job_session(
-    job: Job, master: str | None, long_running: bool = False, more: Sequence[str] = ()
+    job: Job,
+    master: str | None,
+    long_running: bool = False,
+    more: Sequence[str] = (),
+    log: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> SparkSession:
-    """The session of a job, with the connectors that it needs, and `more`."""
+    """The session of a job, with the connectors that it needs, and `more`.
+
+    `say` is called with what is being done; `log` gets what the JVM has to say.
+    """
     needed = [
         *more,
         *job.source.connector.jars,
@@ -123,14 +151,53 @@ def job_session(
     if not filesystem.is_remote(job.checkpoint):
         early.setdefault(CHECKPOINT_FILES, LOCAL_CHECKPOINT_FILES)
     early.setdefault("spark.executorEnv.HEADGATE_PRELOAD", partition_worker.__name__)
-    connectors = jars.settings(*dict.fromkeys(needed))
-    spark = session(master, write_archive=long_running, **connectors, **early)
+    with said_if_slow(say, f"fetching the connector jars ({', '.join(dict.fromkeys(needed))})"):
+        connectors = jars.settings(*dict.fromkeys(needed))
+    say(f"starting Spark ({master or 'on this machine'})")
+    try:
+        spark = session(master, write_archive=long_running, log=log, **connectors, **early)
+    except (PySparkException, Py4JError) as error:
+        raise not_started(error, log or temporary_log(), job.settings) from error
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in late.items():
         configuration.set(name.removeprefix(filesystem.PREFIX), value)
     if "s3" in schemes:
         configuration.setIfUnset("fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
     return spark
+
+
+@contextmanager
+def said_if_slow(say: Callable[[str], None], what: str) -> Iterator[None]:
+    """Say what is being done, unless it is done at once."""
+    timer = threading.Timer(SLOW_SECONDS, say, (what,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def not_started(error: Exception, log: Path, settings: Mapping[str, str]) -> UsageError:
+    """The error of a session that could not be started, with the setting that is to blame."""
+    output = log.read_text(errors="replace")
+    keep_trace(error, log)
+    reason = reason_of(error)
+    if "GATEWAY_EXITED" in str(error):  # the JVM's own words are in its output
+        lines = [line.strip() for line in output.splitlines() if ERROR_LINE.search(line)]
+        reason = lines[-1] if lines else reason
+    blamed = [name for name in settings if name in f"{reason}{output}"]
+    which = f" with the setting {blamed[0]}" if blamed else ""
+    return UsageError(f"Spark did not start{which}: {reason}; the full trace is in {log}")
+
+
+def compile_ahead(job: Job, say: Callable[[str], None]) -> None:
+    """Have the fast path compiled before a batch needs it, where this machine has not done so."""
+    if not (has_templates(job.source.format, job.source.options) and can_compile()):
+        return
+    if is_cached() is False:
+        say("compiling the fast path in the background, once on this machine; no batch waits")
+        threading.Thread(target=fill_cache, name="compile", daemon=True).start()
 
 
 def start_workers(spark: SparkSession) -> None:
@@ -199,6 +266,8 @@ def _run_query(
         trigger = {"availableNow": True}
     elif once:
         trigger = {"processingTime": "0 seconds"}
+    if (waiting := engine.reader.backlog(engine.state.batch)) is not None:
+        reporter.step(waiting)
     query = (
         engine.stream()
         .writeStream.queryName(job.name)
@@ -219,13 +288,24 @@ def _run_query(
             now = time.monotonic()
             if now - checked >= LAG_SECONDS:
                 reporter.set_lag(lag_of(engine))
+                if waits(query, engine):
+                    reporter.idle()
+                else:
+                    reporter.working()
                 reporter.save()
                 checked = now
             if job.heartbeat is not None and now - beaten >= job.heartbeat:
                 engine.heartbeat()
                 beaten = now
+        if asked.is_set() and engine.busy.locked():
+            reporter.step("stopping, when the batch that is under way is finished")
     if not asked.is_set() and (error := query.exception()) is not None:
         raise (failure[0] if failure else error) from None
+
+
+def waits(query: StreamingQuery, engine: Engine) -> bool:
+    """Whether there is nothing to do: no batch is under way, and Spark plans none."""
+    return not engine.busy.locked() and str(query.status["message"]).startswith("Waiting for")
 
 
 def ended(query: StreamingQuery, wait: float) -> bool:

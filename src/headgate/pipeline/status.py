@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ import click
 import msgspec
 
 from headgate.core.errors import StorageError, UsageError, shown
+from headgate.pipeline.console import Console
 from headgate.pipeline.counts import Counts
 from headgate.pipeline.plan import PartitionReport
 from headgate.pipeline.state import State
@@ -21,6 +21,10 @@ from headgate.spark.storage import Storage
 
 FILE = "status.json"
 STALE_SECONDS = 30.0
+IDLE_SECONDS = 2.0
+"""How long after its last batch a job is idle."""
+IDLE_REPORT_SECONDS = 300.0
+"""How often an idle job says so where no terminal is."""
 SAVE_SECONDS = 10.0
 """The status of a running job is written to an object store at most once in this time."""
 
@@ -36,7 +40,9 @@ class Status(msgspec.Struct):
     updated: float = 0.0
     """When this was written, in seconds since the epoch."""
     rate: float = 0.0
-    """Messages per second, of the last batch."""
+    """Messages per second of the last batch; 0 while the job is idle or stopped."""
+    idle_since: float | None = None
+    """Since when there is nothing to do, in seconds since the epoch; None while there is."""
     lag_offsets: int | None = None
     """Messages in the source that are not processed yet; None where the source cannot tell."""
     lag_seconds: float | None = None
@@ -56,10 +62,12 @@ class Reporter:
         self.status = Status(name)
         self.newest: int | None = None
         self.storage, self.json_logs = storage, json_logs
-        self.out = out or sys.stderr
+        self.console = Console(out)
         self.saved = (0.0, "")
         """When the status was last written, and its state."""
-        self.live = self.out.isatty() and not json_logs
+        self.worked, self.idle_reported = time.time(), -IDLE_REPORT_SECONDS
+        """When the last batch ended, or the job began; when it was last reported as idle."""
+        self.busy_since: float | None = None
 
     def resume_from(self, state: State) -> None:
         """Continue the totals of earlier runs."""
@@ -70,10 +78,39 @@ class Reporter:
             self.status.splice_mismatches = 0 if earlier is None else earlier.splice_mismatches
         self.save()
 
+    def step(self, what: str) -> None:
+        """Say what is being done before the first batch."""
+        if not self.json_logs:
+            self.console.line(f"{self.status.name}: {what}")
+
     def started(self) -> None:
         """Report that the job runs, also where there is nothing to do yet."""
-        self.status.state = "running"
+        self.status.state, self.worked = "running", time.time()
         self.save()
+
+    def idle(self) -> None:
+        """Report that there is nothing to do: often in a terminal, rarely elsewhere."""
+        self.busy_since = None
+        if time.time() - self.worked < IDLE_SECONDS:
+            return
+        self.status.rate, self.status.idle_since = 0.0, self.worked
+        self.status.updated = now = time.time()
+        if self.json_logs:
+            return
+        if self.console.is_terminal:
+            self.console.rewrite(describe(self.status))
+        elif now - self.idle_reported >= IDLE_REPORT_SECONDS:
+            self.idle_reported = now
+            self.console.line(describe(self.status))
+
+    def working(self) -> None:
+        """Report, in a terminal, that a batch is under way."""
+        self.status.idle_since = None
+        now = time.monotonic()
+        self.busy_since = self.busy_since or now
+        if self.console.is_terminal and not self.json_logs:
+            batch = f"batch {self.status.batch + 1} under way for {now - self.busy_since:,.0f} s"
+            self.console.rewrite(f"{describe(self.status)}; {batch}")
 
     def batch_done(self, state: State, reports: list[PartitionReport], seconds: float) -> None:
         """Add a batch to the status, and report it."""
@@ -81,6 +118,7 @@ class Reporter:
         status.state, status.batch = "running", state.batch
         messages = sum(report.counts.messages for report in reports)
         status.rate = round(messages / seconds, 1) if seconds else 0.0
+        status.idle_since, self.worked, self.busy_since = None, time.time(), None
         status.totals, status.watermark = state.totals, state.announced
         self.newest = state.newest
         self.set_lag(status.lag_offsets)
@@ -98,9 +136,11 @@ class Reporter:
     def ended(self, state: str, reason: str | None = None) -> None:
         """Report how the job ended."""
         self.status.state, self.status.reason = state, reason
+        self.status.rate, self.status.idle_since = 0.0, None
         self.save()
         if self.json_logs or state != "failed":  # the caller reports the failure
             self.log(state, reason=reason)
+        self.console.close()
 
     def save(self) -> None:
         """Write the status for `headgate status`; to an object store not every time it changes."""
@@ -117,14 +157,11 @@ class Reporter:
         """Write one line of the log."""
         if self.json_logs:
             entry = {"event": event, **msgspec.to_builtins(self.status), **more}
-            line = msgspec.json.encode(entry).decode()
+            self.console.line(msgspec.json.encode(entry).decode())
+        elif event == "batch":
+            self.console.rewrite(describe(self.status))
         else:
-            line = describe(self.status)
-        if self.live and event == "batch":
-            self.out.write(f"\r\x1b[K{line}")
-        else:
-            self.out.write(f"{line}\n")
-        self.out.flush()
+            self.console.line(describe(self.status))
 
 
 def describe(status: Status) -> str:
@@ -132,8 +169,15 @@ def describe(status: Status) -> str:
 
     >>> describe(Status("orders", "running", batch=3, rate=1200.0, lag_offsets=12, lag_seconds=3.2))
     'orders: running, batch 3, 1,200 messages/s, lag: 12 messages, 3.2 s; total: 0 messages, 0 dead letters'
+    >>> describe(Status("orders", "running", batch=3, lag_offsets=0, idle_since=1.0, updated=8.0))
+    'orders: running, idle for 7 s, batch 3, lag: 0 messages; total: 0 messages, 0 dead letters'
     """  # noqa: E501
-    now = [status.state, f"batch {status.batch}", f"{status.rate:,.0f} messages/s"]
+    now = [status.state]
+    if status.idle_since is not None:
+        now.append(f"idle for {status.updated - status.idle_since:,.0f} s")
+    now.append(f"batch {status.batch}" if status.batch >= 0 else "no batch yet")
+    if status.state == "running" and status.idle_since is None:
+        now.append(f"{status.rate:,.0f} messages/s")
     if status.lag_offsets is not None:
         now.append(f"lag: {status.lag_offsets:,} messages")
     if status.lag_seconds:
@@ -142,6 +186,8 @@ def describe(status: Status) -> str:
     total = [f"{totals.messages:,} messages", f"{totals.dead_letters:,} dead letters"]
     if totals.repeated:
         total.append(f"{totals.repeated:,} duplicates")
+    if totals.filtered:
+        total.append(f"{totals.filtered:,} filtered")
     reason = f"; {status.reason}" if status.reason else ""
     return f"{status.name}: {', '.join(now)}; total: {', '.join(total)}{reason}"
 
@@ -212,7 +258,7 @@ def metrics(status: Status) -> Iterator[Any]:
             merged.add_metric([status.name, table, result], n)
     yield merged
     for name, help_, gauge in (
-        ("rate", "Messages per second, of the last batch", status.rate),
+        ("rate", "Messages per second of the last batch; 0 while idle", status.rate),
         ("lag_offsets", "Messages in the source that are not processed yet", status.lag_offsets),
         ("lag_seconds", "Age of the newest change written", status.lag_seconds),
         ("up", "Whether the job runs", float(status.state == "running")),

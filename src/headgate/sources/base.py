@@ -87,6 +87,13 @@ class Reader(Protocol):
         """How many messages wait behind a batch; None where that is not known."""
         return None
 
+    def backlog(self, number: int) -> str | None:
+        """What there is to read behind a batch, for people who wait; None where that is not known.
+
+        E.g. `2 partitions, 5,002 messages to read`.
+        """
+        return None
+
     def unread(self, number: int) -> bool | None:
         """Whether anything that was there when the job started is behind a batch.
 
@@ -105,6 +112,8 @@ class Source(Connector, Protocol):
     gives: ClassVar[Literal["messages", "events"]] = "messages"
     ends: ClassVar[bool] = False
     """Whether it comes to an end; a job stops there."""
+    samples_without_spark: ClassVar[bool] = False
+    """Whether `check` and `sample` make no use of the session; `headgate init` starts none then."""
     redelivers: ClassVar[bool] = False
     """Whether a message can come again at the same place, as lines of a file that is replaced."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 
 from headgate.codec.topic_names import check_topic_pattern
 from headgate.core.errors import UsageError, shown, unknown_name
@@ -57,10 +58,17 @@ def pattern(topic: str) -> str:
     return "".join(kinds.get(character, character) for character in topic)
 
 
-def no_topic(wanted: Iterable[str], names: Iterable[str]) -> UsageError:
-    """The error where no topic matches, with those that there are."""
-    there = ", ".join(shown(name)[1:-1] for name in list(names)[:20])
-    return UsageError(f"no topic matches {', '.join(wanted)}; there are: {there or 'none'}")
+def no_topic(wanted: Sequence[str], names: Iterable[str]) -> UsageError:
+    """The error where no topic matches, with the nearest of those that there are.
+
+    >>> print(no_topic(["ordres"], ["orders", "users"]))
+    no topic matches ordres; did you mean orders? there are: orders, users
+    """
+    listed = [shown(name)[1:-1] for name in names if not name.startswith("__")]
+    near = get_close_matches(wanted[0], listed, n=3, cutoff=0.6) if len(wanted) == 1 else []
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    there = ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "")
+    return UsageError(f"no topic matches {', '.join(wanted)}; {hint}there are: {there or 'none'}")
 
 
 def starting_position(text: str) -> str:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -121,8 +122,10 @@ def heap_megabytes() -> int:
     return max(1_024, min(4_096, memory // 4))
 
 
-def start_jvm(settings: Mapping[str, str]) -> None:
+def start_jvm(settings: Mapping[str, str], log: Path | None = None) -> None:
     """Start Spark's JVM with these settings, but for those that are secret by their name.
+
+    What it and its workers write to standard error goes to `log`, if one is given.
 
     Everybody on the machine can read its command line; a session's settings reach it otherwise. It
     gets a process group of its own, because a signal for this process's group is ours to handle:
@@ -130,7 +133,9 @@ def start_jvm(settings: Mapping[str, str]) -> None:
     """
     public = [(n, v) for n, v in settings.items() if not re.search(REDACTED, n)]
     launch: Any = launch_gateway
-    gateway = launch(SparkConf().setAll(public), {"start_new_session": True})
+    with nullcontext() if log is None else log.open("ab") as stderr:
+        process = {"start_new_session": True, "stderr": stderr}
+        gateway = launch(SparkConf().setAll(public), process)
     SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -145,8 +150,8 @@ def jvm_ended(wait: float) -> str | None:
         return None
     how = signal.Signals(-status).name if status < 0 else f"status {status}"
     return (
-        f"Spark's JVM ended ({how}); look at its output before this, for a file hs_err_pid*.log "
-        "in the working directory, and in the system's log for the out-of-memory killer (then "
+        f"Spark's JVM ended ({how}); look at its output, for a file hs_err_pid*.log in the "
+        "working directory, and in the system's log for the out-of-memory killer (then "
         "lower spark.driver.memory, or free memory); started again, the job goes on where it was"
     )
 
@@ -191,12 +196,14 @@ def session(
     *,
     write_archive: bool = False,
     defaults: Mapping[str, str] = SETTINGS,
+    log: Path | None = None,
     **settings: str,
 ) -> SparkSession:
     """A session for decoding; workers use this Python.
 
-    `write_archive` says whether its JVM may write the class archive when it ends. `defaults` are
-    settings that neither the caller nor spark-submit gives.
+    `write_archive` says whether its JVM may write the class archive when it ends; `log` is where
+    it writes what it would write to standard error. `defaults` are settings that neither the caller
+    nor spark-submit gives.
 
     >>> session("local[2]").conf.get("spark.sql.session.timeZone")
     'UTC'
@@ -216,7 +223,7 @@ def session(
     merged = {"spark.redaction.regex": REDACTED, **defaults, **sockets(chosen)}
     merged = {n: v for n, v in merged.items() if n not in submitted()} | settings
     if SparkContext._gateway is None:
-        start_jvm({"spark.master": chosen, **merged})
+        start_jvm({"spark.master": chosen, **merged}, log)
         process = getattr(SparkContext._gateway, "proc", None)
         if archive is not None and archive.is_written and process is not None:
             atexit.register(archive.finish, process)

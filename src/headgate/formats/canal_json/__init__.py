@@ -24,6 +24,7 @@ def implied_dialect(options: Mapping[str, str]) -> str | None:
 
 FORMAT = Format(
     name="canal-json",
+    aliases=("canal", "canal-flat"),
     summary="Canal's flat JSON message and its relatives",
     dialects={d.name: d.summary for d in DIALECTS.values()},
     options=Options,

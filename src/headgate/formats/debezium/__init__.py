@@ -42,6 +42,7 @@ OMS = replace(TRAITS, value_encoding="oms")
 
 FORMAT = Format(
     name="debezium",
+    aliases=("debezium-json",),
     summary="Debezium's change event envelope, with or without its schema",
     dialects={
         "debezium": "Debezium 0.9 to 3.x, of MySQL and of databases with schemas; TiCDC's debezium",

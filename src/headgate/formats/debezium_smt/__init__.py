@@ -27,6 +27,7 @@ OMS = replace(TRAITS, value_encoding="oms")
 
 FORMAT = Format(
     name="debezium-smt",
+    aliases=("debezium-unwrapped",),
     summary="Debezium's rows without the envelope (ExtractNewRecordState)",
     dialects={
         "debezium": "Debezium with the transform ExtractNewRecordState",

@@ -19,6 +19,7 @@ TRAITS = Traits(
 
 FORMAT = Format(
     name="maxwell",
+    aliases=("maxwell-json",),
     summary="Zendesk Maxwell's JSON message",
     dialects={
         "maxwell": "Maxwell, all versions",

@@ -9,6 +9,7 @@ from headgate.formats.places import commit_place
 
 FORMAT = Format(
     name="open-protocol",
+    aliases=("ticdc-open-protocol",),
     summary="TiCDC Open Protocol: framed keys and values",
     dialects={
         "classic": "TiCDC of the tiflow repository, up to the classic v8.5",

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Literal, Self, cast
 from headgate.core.connectors import Address, Directory, Place, Report
 from headgate.core.errors import UsageError
 from headgate.core.options import build
+from headgate.core.reachability import check_writable
 from headgate.landing.table_state import TableState
 from headgate.landing.types import TypePreferences
 from headgate.schema.changes import TableId
 from headgate.sinks.base import TableSink, TableWriter, Target
 from headgate.sinks.delta.options import DeltaOptions
 from headgate.sinks.delta.paths import RESERVED
-from headgate.spark.filesystem import directory, jars_for
+from headgate.spark.filesystem import directory, is_remote, jars_for, local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +81,11 @@ class DeltaSink(TableSink):
     def place(self, topic: str | None) -> Place | None:
         """The directory."""
         return Directory(self.path)
+
+    def reachable(self) -> None:
+        """Whether a local directory can be written to."""
+        if not is_remote(self.path):
+            check_writable(local(self.path))
 
     def check(self, spark: SparkSession, target: Target) -> Report:
         """Look at the tables that are there."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Self
 from headgate.core.connectors import Address, Directory, Place
 from headgate.core.errors import unknown_name
 from headgate.core.options import build, option
+from headgate.core.reachability import check_writable
 from headgate.sinks.base import MessageSink, Target, Writer
-from headgate.spark.filesystem import directory, jars_for
+from headgate.spark.filesystem import directory, is_remote, jars_for, local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +69,11 @@ class FileSink(MessageSink):
     def place(self, topic: str | None) -> Place | None:
         """The directory."""
         return Directory(self.path)
+
+    def reachable(self) -> None:
+        """Whether a local directory can be written to."""
+        if not is_remote(self.path):
+            check_writable(local(self.path))
 
     def open(self, spark: SparkSession, target: Target) -> Writer:
         """The writer of a job that starts."""

@@ -10,6 +10,7 @@ from headgate.codec.topic_names import checked_topic
 from headgate.core.connectors import Address, Place, Report, Topic
 from headgate.core.errors import UsageError, unknown_name
 from headgate.core.options import option
+from headgate.core.reachability import check_servers
 from headgate.core.scalars import size, truth, whole_number
 from headgate.kafka.client_options import (
     COMPRESSIONS,
@@ -129,6 +130,10 @@ class KafkaSink(MessageSink):
     def for_workers(self) -> Self:
         """The sink without its client's settings, except the limit of a message."""
         return replace(self, client={n: v for n, v in self.client.items() if n == REQUEST_SIZE})
+
+    def reachable(self) -> None:
+        """Whether a broker answers."""
+        check_servers(servers_of(self.client))
 
     def check(self, spark: SparkSession, target: Target) -> Report:
         """The partitions of the topic, if there is one."""

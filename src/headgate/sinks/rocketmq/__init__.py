@@ -10,6 +10,7 @@ from headgate.codec.topic_names import checked_topic
 from headgate.core.connectors import Address, Place, Report, Topic
 from headgate.core.errors import UsageError, shown
 from headgate.core.options import option
+from headgate.core.reachability import check_servers
 from headgate.core.scalars import size, truth
 from headgate.rocketmq.client_options import (
     DEFAULT_PORT,
@@ -116,6 +117,10 @@ class RocketMQSink(MessageSink):
     def for_workers(self) -> Self:
         """The sink without its credentials."""
         return replace(self, connection=self.connection.without_secrets())
+
+    def reachable(self) -> None:
+        """Whether a name server answers."""
+        check_servers(self.connection.servers)
 
     def check(self, spark: SparkSession, target: Target) -> Report:
         """The queues of the topic, if there is one, and whether it may be written."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headgate.core.connectors import Address, Directory, Place, Report
 from headgate.core.options import build
+from headgate.core.reachability import check_readable
 from headgate.sources.base import Message, Origin, Reader, Source
 from headgate.sources.message_files import expand, read, splits
 from headgate.sources.starting import FromBeginning
-from headgate.spark.filesystem import directory, jars_for
+from headgate.spark.filesystem import directory, is_remote, jars_for, local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ class FileSource(Source):
 
     name = "file"
     summary = "a directory of JSON lines, Parquet and other files, local or on S3, HDFS, GCS, Azure"
+    samples_without_spark = True
     authority = "path"
     redelivers = True
     Options = FromBeginning
@@ -44,6 +46,11 @@ class FileSource(Source):
     def places(self) -> Sequence[Place]:
         """The directory."""
         return [Directory(self.path)]
+
+    def reachable(self) -> None:
+        """Whether a local directory is there."""
+        if not is_remote(self.path):
+            check_readable(local(self.path))
 
     def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
         """How many files there are."""

@@ -16,8 +16,8 @@ from headgate.arrow import headers
 from headgate.arrow.events import most_bytes_of
 from headgate.arrow.messages import MESSAGE_SCHEMA
 from headgate.sources.base import Files, Origin, Reader
-from headgate.sources.message_files import Split, read, splits
-from headgate.spark.filesystem import for_spark, for_workers, local
+from headgate.sources.message_files import Split, expand, read, splits
+from headgate.spark.filesystem import find, for_spark, for_workers, is_remote, local
 from headgate.spark.splits import from_splits
 
 MESSAGES_PER_FILE = 10_000
@@ -37,6 +37,13 @@ class FileReader(Reader):
     def stream(self, limit: int | None) -> DataFrame:
         """A row is a file: its path is the value, its time the timestamp."""
         return paths_as_messages(path_stream(self.spark, self.path, limit), F.lit(0))
+
+    def backlog(self, number: int) -> str | None:
+        """How many files are in a local directory, before the first batch."""
+        if number >= 0 or is_remote(self.path) or find(self.path, {}) is None:
+            return None
+        files = expand([self.path])
+        return "1 file to read" if len(files) == 1 else f"{len(files):,} files to read"
 
     def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
         """What is in the files of a batch."""

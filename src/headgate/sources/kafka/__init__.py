@@ -11,6 +11,7 @@ import msgspec
 from headgate.core.connectors import Address, Place, Report, Topic
 from headgate.core.errors import UsageError
 from headgate.core.options import option
+from headgate.core.reachability import check_servers
 from headgate.kafka.client_options import (
     DEFAULT_PORT,
     JARS,
@@ -117,6 +118,10 @@ class KafkaSource(Source):
         """The source without its client's settings."""
         return replace(self, client={})
 
+    def reachable(self) -> None:
+        """Whether a broker answers."""
+        check_servers(servers_of(self.client))
+
     def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
         """The topics and their partitions."""
         from headgate.kafka.admin import AT_ONCE, Admin
@@ -145,7 +150,7 @@ class KafkaSource(Source):
         names = admin.names()
         topics = matching(self.topics, names)
         if not topics:
-            raise no_topic(self.topics, names)
+            raise UsageError(f"{self._brokers()}: {no_topic(self.topics, names)}")
         return topics
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
 from pyspark.sql import functions as F
 
 from headgate.arrow import headers
@@ -14,12 +16,16 @@ from headgate.kafka.admin import AT_ONCE, Admin
 from headgate.sources.base import Files, Origin, Reader
 from headgate.sources.kafka import KafkaSource
 from headgate.sources.kafka.topic_ids import TopicIds
-from headgate.sources.topics import MOST_MESSAGES
+from headgate.sources.topics import MOST_MESSAGES, matching, milliseconds
 from headgate.spark.checkpoint import offsets_of
 from headgate.spark.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+EARLIEST, LATEST = -2, -1
+"""In Kafka's JSON of offsets."""
 
 
 class KafkaReader(Reader):
@@ -71,6 +77,21 @@ class KafkaReader(Reader):
             return None
         return sum(max(0, newest[each] - done[each]) for each in done if each in newest)
 
+    def backlog(self, number: int) -> str | None:
+        """The partitions, and how many messages of them wait."""
+        with Admin(self.spark._jvm, self.source.client, self.origin.name, AT_ONCE) as admin:
+            try:
+                topics = admin.partitions(matching(self.source.topics, admin.names()))
+                wanted = [(topic, n) for topic, count in topics.items() for n in range(count)]
+                ends = admin.latest(wanted)
+                done = first_offsets(admin, self.source.starting, ends)
+                done |= self.done_after(number) if number >= 0 else {}
+            except HeadgateError:
+                return None
+        waiting = sum(max(0, ends[each] - done[each]) for each in ends)
+        each = "1 partition" if len(ends) == 1 else f"{len(ends):,} partitions"
+        return f"{each}, {waiting:,} messages to read"
+
     def done_after(self, number: int) -> dict[Partition, int]:
         """Where a batch ends in each partition; read once per batch."""
         if self.done is None or self.done[0] != number:
@@ -87,6 +108,25 @@ class KafkaReader(Reader):
         """Close the clients."""
         self.close_admin()
         self.topic_ids.close()
+
+
+def first_offsets(
+    admin: Admin, starting: str, ends: Mapping[Partition, int]
+) -> dict[Partition, int]:
+    """Where a first start begins in each partition."""
+    if starting == "latest":
+        return dict(ends)
+    if starting == "earliest" or starting.startswith("{"):
+        first = admin.earliest(ends)
+        given = msgspec.json.decode(starting) if starting.startswith("{") else {}
+        for topic, offsets in given.items():
+            for n, offset in offsets.items():
+                partition = (topic, int(n))
+                if partition in first and offset != EARLIEST:
+                    first[partition] = ends[partition] if offset == LATEST else offset
+        return first
+    first = admin.earliest(ends, milliseconds(starting))
+    return {each: ends[each] if offset < 0 else offset for each, offset in first.items()}
 
 
 def ends_of(checkpoint: Storage, number: int) -> dict[Partition, int]:

@@ -15,7 +15,7 @@ from headgate.core.errors import UsageError, shown
 from headgate.kafka.admin import AT_ONCE, Admin
 from headgate.sources.base import Origin
 from headgate.sources.kafka import KafkaSource
-from headgate.sources.topics import matching
+from headgate.sources.topics import is_pattern, matching, no_topic
 from headgate.spark.state_files import read_state, write_state
 
 FILE = "topics.json"
@@ -34,7 +34,11 @@ class TopicIds:
         self.name, self.storage = origin.name, origin.state
         # Asked once at first: Spark would try for minutes before it says that nobody answers.
         with Admin(spark._jvm, source.client, self.name, AT_ONCE) as admin:
-            names = matching(source.topics, admin.names())
+            there = admin.names()
+        missing = [t for t in source.topics if not is_pattern(t) and t not in there]
+        if missing:
+            raise UsageError(f"{self.name}: {no_topic(missing, there)}")
+        names = matching(source.topics, there)
         self.admin = Admin(spark._jvm, source.client, self.name)
         self.known = (read_state(self.storage, FILE, Known) or Known()).topics
         self.check(names)

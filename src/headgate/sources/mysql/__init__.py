@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from headgate.core.connectors import Address, Report
 from headgate.core.errors import UsageError, unknown_name
 from headgate.core.options import option
+from headgate.core.reachability import check_servers
 from headgate.core.scalars import duration, size
 from headgate.mysql.login import DEFAULT_PORT, Login, LoginOptions, login_of
 from headgate.sources.base import Origin, Reader, Source
@@ -90,6 +91,7 @@ class MySQLSource(Source):
     name = "mysql"
     summary = "tables of MySQL or MariaDB: all rows, then the changes in the binlog"
     gives = "events"
+    samples_without_spark = True
     authority = "hosts"
     default_port = DEFAULT_PORT
     Options = MySQLSourceOptions
@@ -108,6 +110,10 @@ class MySQLSource(Source):
         """The source without the password."""
         options = replace(self.options, ca=None, cert=None, key=None, password_file=None)
         return replace(self, login=self.login.without_secrets(), options=options)
+
+    def reachable(self) -> None:
+        """Whether the server answers."""
+        check_servers([f"{self.login.host}:{self.login.port}"])
 
     def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
         """What would be captured; UsageError with the statement that repairs what is missing."""

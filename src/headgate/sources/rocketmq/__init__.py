@@ -11,6 +11,7 @@ from headgate.core.connectors import Address, Place, Report, Topic
 from headgate.core.errors import UsageError
 from headgate.core.limits import MAX_MESSAGE_BYTES
 from headgate.core.options import option
+from headgate.core.reachability import check_servers
 from headgate.rocketmq.client_options import (
     DEFAULT_PORT,
     Connection,
@@ -56,6 +57,7 @@ class RocketMQSource(Source):
 
     name = "rocketmq"
     summary = "topics of RocketMQ, through its Java client"
+    samples_without_spark = True
     authority = "hosts"
     default_port = DEFAULT_PORT
     Options = RocketMQSourceOptions
@@ -90,6 +92,10 @@ class RocketMQSource(Source):
     def for_workers(self) -> Self:
         """The source without the secret key."""
         return replace(self, connection=self.connection.without_secrets())
+
+    def reachable(self) -> None:
+        """Whether a name server answers."""
+        check_servers(self.connection.servers)
 
     def check(self, spark: SparkSession, settings: Mapping[str, str]) -> Report:
         """The topics and their queues."""

@@ -1,0 +1,63 @@
+"""No batch waits for the compiler, also on a machine that has never compiled the loop."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba")
+
+CONVERT = """
+import json, time
+import pyarrow as pa
+from headgate.fastpath import compilation, convert, kernel
+
+def batch(first, rows=2_500):
+    texts = [json.dumps({"database": "d", "table": "t", "type": "insert", "ts": 1, "xid": n,
+             "data": {"id": n, "note": "n%d" % n}}).encode() for n in range(first, first + rows)]
+    return pa.record_batch({"value": texts})
+
+made = convert.converter("maxwell", {}, "canal-json", {})
+def timed(first):
+    start = time.monotonic()
+    rows = sum(part.records.num_rows for part in made.convert(batch(first)))
+    assert rows == 2_500
+    return time.monotonic() - start
+
+cold = compilation.is_cached()
+while_compiling = [timed(n * 2_500) for n in range(3)]
+compiling = compilation.preparing().is_alive()
+compilation.preparing().join()
+functions = [each for each in vars(kernel).values() if hasattr(each, "signatures")]
+before = sum(len(each.signatures) for each in functions)
+timed(10_000), timed(12_500)
+print(json.dumps({
+    "cold": cold, "seconds": while_compiling, "compiling": compiling,
+    "spliced": made.splicer is not None and len(made.splicer.program.templates) > 0,
+    "cached": compilation.is_cached(),
+    "compiled since": sum(len(each.signatures) for each in functions) - before,
+}))
+"""
+
+
+@pytest.mark.slow
+def test_with_an_empty_cache_no_batch_waits_and_later_ones_are_spliced(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    ran = subprocess.run(
+        [sys.executable, "-c", CONVERT], env=environment, capture_output=True, timeout=300
+    )
+
+    assert 0 == ran.returncode, ran.stderr.decode()
+    told = json.loads(ran.stdout)
+    assert told["cold"] is False
+    assert told["compiling"]
+    assert max(told["seconds"]) < 5.0
+    assert told["spliced"]
+    assert told["cached"]
+    assert 0 == told["compiled since"]
