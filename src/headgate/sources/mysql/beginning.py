@@ -134,7 +134,7 @@ def _first_since(source: MySQLSource, file: str, moment: int, now: Start) -> Sta
     from headgate.schema.known_tables import KnownTables
 
     with source.login.connected() as connection:
-        assembler = Assembler(KnownTables(), lambda _d, _t: False, file, 4)
+        assembler = Assembler(KnownTables(), lambda _d, _t: False, file, 4, reads_rows=False)
         for event in connection.binlog(Start(file, 4), PROBE_ID, wait=False):
             transaction = assembler.feed(event)
             if transaction is not None and transaction.time >= moment:

@@ -29,7 +29,9 @@ class BinlogScan:
         connection = self.connection = self.login.connect()
         own = connection.facts
         self.progress = Progress(start, own.is_mariadb)
-        self.assembler = Assembler(known, _no_table, start.file, start.pos, log=own.server_id)
+        self.assembler = Assembler(
+            known, _no_table, start.file, start.pos, log=own.server_id, reads_rows=False
+        )
         now = connection.current_position()
         self.there = Start(gtids=now.gtids) if start.by_gtid else now
         """Where the binlog ended then: so far it can be read without waiting."""
