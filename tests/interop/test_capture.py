@@ -14,6 +14,7 @@ from capture_workload import DATABASE, Workload, statement
 from dialects import SPECS
 from job_runs import once, wait_for
 from kafka_broker import Broker
+from mysql_replica import Replica
 from pyspark.sql import SparkSession
 from written_dialects import written_dialects
 
@@ -59,6 +60,7 @@ class Group:
 
 
 KEYED = ("orders", "items", "nothing", "later")
+KEYED_PATTERN = ",".join(f"{DATABASE}.{table}" for table in KEYED)
 WITHOUT_DDL = ("debezium:oms", "debezium:oms-flatten")
 APART = ("debezium-smt:debezium", "debezium-smt:oms", *WITHOUT_DDL)
 GROUPS = {
@@ -112,10 +114,12 @@ def test_captured_into_every_dialect_over_kafka_and_landed(
     for each, topic in topics:
         folder = tmp_path / topic
         more = dict(each.source, database=DATABASE) if each.source else {}
+        settings = {}
         if not group.has_ddl:
-            more["schema"] = str(definitions(mariadb, group.tables, tmp_path / "schema.sql"))
+            schema = definitions(mariadb, group.tables, tmp_path / "schema.sql")
+            settings["pipeline.schema"] = str(schema)
         messages = f"kafka://{broker.bootstrap}/{topic}?protocol={each.spec}{parameters(more)}"
-        once(spark, folder, messages, f"delta://{folder}/lake")
+        once(spark, folder, messages, f"delta://{folder}/lake", **settings)
         result = verify(source, f"delta://{folder}/lake", spark=spark)
         if not result.equal or len(result.tables) != len(group.tables):
             different[each.spec] = str(result)
@@ -223,3 +227,56 @@ def test_the_check_says_which_privilege_is_missing(
 
     assert said in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_incomplete_row_images_are_landed(
+    image: str, mysql: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The server writes the key and what changed: the rest of a landed row stays as it is."""
+    workload = Workload(mysql, 11)
+    workload.create()
+    source, lake = f"{login(mysql)}/{KEYED_PATTERN}", f"delta://{tmp_path}/lake"
+    once(spark, tmp_path, source, lake)
+    mysql.run(f"SET GLOBAL binlog_row_image = '{image}'")
+    try:
+        change(workload, 5)
+        workload.alter(0)
+        change(workload, 6)
+        mysql.run(f"UPDATE {DATABASE}.orders SET doc = NULL, note = 'all' WHERE id < 50")
+        once(spark, tmp_path, source, lake)
+    finally:
+        mysql.run("SET GLOBAL binlog_row_image = 'FULL'")
+
+    result = verify(f"{login(mysql)}/{KEYED_PATTERN}", lake, spark=spark)
+
+    assert result.equal, str(result)
+    assert len(KEYED) == len(result.tables)
+
+
+def test_a_job_goes_on_with_a_promoted_replica(
+    mysql: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The same checkpoint, and another address: the replica's files have lower numbers."""
+    lake = f"delta://{tmp_path}/lake"
+    with Replica().start() as replica:
+        replica.follow(mysql)
+        workload = Workload(mysql, 12)
+        workload.create()
+        mysql.run("FLUSH LOGS", "FLUSH LOGS")
+        once(spark, tmp_path, f"{login(mysql)}/{DATABASE}.*", lake)
+        change(workload, 7)
+        once(spark, tmp_path, f"{login(mysql)}/{DATABASE}.*", lake)
+        change(workload, 8)
+        replica.promote(mysql)
+        promoted = Workload(replica, 12)
+        change(promoted, 9)
+        promoted.alter(0)
+        once(spark, tmp_path, f"{login(replica)}/{DATABASE}.*", lake)
+        change(promoted, 10)
+        once(spark, tmp_path, f"{login(replica)}/{DATABASE}.*", lake)
+
+        result = verify(f"{login(replica)}/{DATABASE}.*", lake, spark=spark)
+
+    assert result.equal, str(result)
+    assert 5 == len(result.tables)

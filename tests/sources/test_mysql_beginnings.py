@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from binlog_capture import Capture
+from mysql_replica import Replica
 from mysql_server import MySQL
 from source_reading import Reading, source_of
 
@@ -93,39 +94,16 @@ def test_transactions_that_are_none(server: Any, capture: Capture, tmp_path: Pat
         Reading(tmp_path).ids(starting(server, "gtid:latest"))
 
 
-class Replica(MySQL):
-    options = tuple(each.replace("server-id=12", "server-id=13") for each in MySQL.options)
-
-
 @pytest.fixture
-def replica(mysql: MySQL) -> Iterator[MySQL]:
+def replica(mysql: MySQL) -> Iterator[Replica]:
     """A replica of the server, from now on."""
     with Replica().start() as server:
-        with mysql.connect() as sql, sql.cursor() as cursor:
-            cursor.execute("SELECT @@GLOBAL.gtid_executed")
-            done = cursor.fetchall()[0][0].replace("\n", "")
-        server.run(
-            "RESET MASTER", f"SET GLOBAL gtid_purged = '{done}'",
-            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={mysql.port}, "
-            f"SOURCE_USER='{mysql.user}', SOURCE_PASSWORD='{mysql.password}', "
-            "SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
-            "START REPLICA",
-        )  # fmt: skip
+        server.follow(mysql)
         yield server
 
 
-def wait_for_all(primary: MySQL, replica: MySQL) -> None:
-    """Until a replica has what its source has."""
-    with primary.connect() as sql, sql.cursor() as cursor:
-        cursor.execute("SELECT @@GLOBAL.gtid_executed")
-        done = cursor.fetchall()[0][0].replace("\n", "")
-    with replica.connect() as sql, sql.cursor() as cursor:
-        cursor.execute(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{done}', 30)")
-        assert cursor.fetchall() == ((0,),)
-
-
 def test_goes_on_with_a_replica_that_was_promoted(
-    mysql: MySQL, replica: MySQL, tmp_path: Path
+    mysql: MySQL, replica: Replica, tmp_path: Path
 ) -> None:
     """The same state, and another server under the address: its files have other names and places,
     what it has of the old one is not read again."""
@@ -138,8 +116,7 @@ def test_goes_on_with_a_replica_that_was_promoted(
     capture.run("INSERT INTO t VALUES (2, 'b')", "FLUSH LOGS", "INSERT INTO t VALUES (3, 'c')")
     assert ["2", "3"] == reading.ids(starting(mysql, "initial"))
     capture.run("INSERT INTO t VALUES (4, 'unread')")
-    wait_for_all(mysql, replica)
-    replica.run("STOP REPLICA")
+    replica.promote(mysql)
 
     assert ["4"] == reading.ids(starting(replica, "initial"))
     assert [] == reading.ids(starting(replica, "initial"))
