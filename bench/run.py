@@ -175,7 +175,7 @@ class Results:
 def facts_of(run: Processes, load: float) -> dict[str, str]:
     """What the figures depend on."""
     spark, flink = run.spark, run.flink
-    with_delta = run.args.only in (None, "landing")
+    with_delta = run.args.only in (None, "landing", "capture")
     return {
         "Date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Commit": commit(),
@@ -229,7 +229,7 @@ def measure(run: Processes, results: Results) -> None:
         if args.only is None:
             stop_spark(run.spark)
             run.spark = start_spark(capture.session_settings())
-        results.captured += capture.measure(run.spark, args.rounds)
+        results.captured += capture.measure(run.spark, args.messages, args.rounds)
 
 
 def print_tables(results: Results) -> None:

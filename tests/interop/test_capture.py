@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from capture_workload import DATABASE, Workload, statement
+from dialects import SPECS
 from job_runs import once, wait_for
+from kafka_broker import Broker
+from mysql_replica import Replica
 from pyspark.sql import SparkSession
+from written_dialects import written_dialects
 
 import headgate
 from headgate import verify
@@ -17,8 +24,6 @@ from headgate.config.reader import job_of
 from headgate.core.errors import UsageError
 from headgate.verification.api import verify_job
 from headgate.verification.run import Wanted
-
-FORMATS = ["canal-json:ticdc", "debezium", "maxwell"]
 
 
 def login(server: Any) -> str:
@@ -40,24 +45,85 @@ def workload(mariadb: Any) -> Workload:
     return workload
 
 
-def test_captured_into_formats_and_landed(
-    mariadb: Any, workload: Workload, spark: SparkSession, tmp_path: Path
+@dataclass(frozen=True)
+class Group:
+    """Dialects that carry the same of a database."""
+
+    specs: tuple[str, ...]
+    tables: tuple[str, ...] = ("orders", "items", "journal", "nothing", "later")
+    has_ddl: bool = True
+    """Whether their messages have DDL, so that a table may be altered on the way."""
+
+    @property
+    def pattern(self) -> str:
+        return ",".join(f"{DATABASE}.{table}" for table in self.tables)
+
+
+KEYED = ("orders", "items", "nothing", "later")
+KEYED_PATTERN = ",".join(f"{DATABASE}.{table}" for table in KEYED)
+WITHOUT_DDL = ("debezium:oms", "debezium:oms-flatten")
+APART = ("debezium-smt:debezium", "debezium-smt:oms", *WITHOUT_DDL)
+GROUPS = {
+    "whole": Group(tuple(spec for spec in SPECS if spec not in APART)),
+    "without old rows": Group(("debezium-smt:debezium",), KEYED),
+    "without DDL": Group(WITHOUT_DDL, ("orders", "items", "journal", "nothing"), False),
+    "without names": Group(("debezium-smt:oms",), ("orders",), False),
+}
+"""Together every dialect. One that has no row before a change cannot tell which of two equal rows
+of a table without a key is gone; one without names is of one table."""
+
+
+def parameters(options: Mapping[str, Any]) -> str:
+    return "".join(f"&{name.replace('_', '-')}={quote(str(value).lower())}"
+                   for name, value in options.items())  # fmt: skip
+
+
+def definitions(server: Any, tables: Iterable[str], path: Path) -> Path:
+    """A schema file, which readers of messages without types and DDL need."""
+    with server.connect() as sql, sql.cursor() as cursor:
+        texts = [f"USE {DATABASE}"]
+        for table in tables:
+            cursor.execute(f"SHOW CREATE TABLE {DATABASE}.{table}")
+            texts.append(cursor.fetchall()[0][1])
+    path.write_text(";\n".join(texts))
+    return path
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_captured_into_every_dialect_over_kafka_and_landed(
+    name: str, mariadb: Any, workload: Workload, broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:
-    source = f"{login(mariadb)}/{DATABASE}.*"
-    outs = {f: f"file://{tmp_path}/{f.replace(':', '-')}.out" for f in FORMATS}
-    sinks = [f"{out}?protocol={format}" for format, out in outs.items()]
+    group = GROUPS[name]
+    dialects = [each for each in written_dialects() if each.name in group.specs]
+    topics = [
+        (each, broker.create_topic(f"capture-{each.spec.replace(':', '-')}")) for each in dialects
+    ]
+    sinks = [
+        f"kafka://{broker.bootstrap}/{topic}?protocol={each.spec}{parameters(each.options)}"
+        for each, topic in topics
+    ]
+    source = f"{login(mariadb)}/{group.pattern}"
     once(spark, tmp_path / "capture", source, *sinks)
     change(workload, 1)
-    workload.alter(0)
-    change(workload, 2)
+    if group.has_ddl:
+        workload.alter(0)
+        change(workload, 2)
     once(spark, tmp_path / "capture", source, *sinks)
 
-    for format, out in outs.items():
-        lake = f"delta://{out.removeprefix('file://')}.lake"
-        once(spark, Path(f"{out.removeprefix('file://')}.state"), f"{out}?protocol={format}", lake)
-        result = verify(f"{login(mariadb)}/{DATABASE}.*", lake, spark=spark)
-        assert result.equal, f"{format}: {result}"
-        assert 5 == len(result.tables)
+    different = {}
+    for each, topic in topics:
+        folder = tmp_path / topic
+        more = dict(each.source, database=DATABASE) if each.source else {}
+        settings = {}
+        if not group.has_ddl:
+            schema = definitions(mariadb, group.tables, tmp_path / "schema.sql")
+            settings["pipeline.schema"] = str(schema)
+        messages = f"kafka://{broker.bootstrap}/{topic}?protocol={each.spec}{parameters(more)}"
+        once(spark, folder, messages, f"delta://{folder}/lake", **settings)
+        result = verify(source, f"delta://{folder}/lake", spark=spark)
+        if not result.equal or len(result.tables) != len(group.tables):
+            different[each.spec] = str(result)
+    assert {} == different
 
 
 def test_landed_at_once_and_verified_by_its_job(
@@ -161,3 +227,56 @@ def test_the_check_says_which_privilege_is_missing(
 
     assert said in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_incomplete_row_images_are_landed(
+    image: str, mysql: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The server writes the key and what changed: the rest of a landed row stays as it is."""
+    workload = Workload(mysql, 11)
+    workload.create()
+    source, lake = f"{login(mysql)}/{KEYED_PATTERN}", f"delta://{tmp_path}/lake"
+    once(spark, tmp_path, source, lake)
+    mysql.run(f"SET GLOBAL binlog_row_image = '{image}'")
+    try:
+        change(workload, 5)
+        workload.alter(0)
+        change(workload, 6)
+        mysql.run(f"UPDATE {DATABASE}.orders SET doc = NULL, note = 'all' WHERE id < 50")
+        once(spark, tmp_path, source, lake)
+    finally:
+        mysql.run("SET GLOBAL binlog_row_image = 'FULL'")
+
+    result = verify(f"{login(mysql)}/{KEYED_PATTERN}", lake, spark=spark)
+
+    assert result.equal, str(result)
+    assert len(KEYED) == len(result.tables)
+
+
+def test_a_job_goes_on_with_a_promoted_replica(
+    mysql: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The same checkpoint, and another address: the replica's files have lower numbers."""
+    lake = f"delta://{tmp_path}/lake"
+    with Replica().start() as replica:
+        replica.follow(mysql)
+        workload = Workload(mysql, 12)
+        workload.create()
+        mysql.run("FLUSH LOGS", "FLUSH LOGS")
+        once(spark, tmp_path, f"{login(mysql)}/{DATABASE}.*", lake)
+        change(workload, 7)
+        once(spark, tmp_path, f"{login(mysql)}/{DATABASE}.*", lake)
+        change(workload, 8)
+        replica.promote(mysql)
+        promoted = Workload(replica, 12)
+        change(promoted, 9)
+        promoted.alter(0)
+        once(spark, tmp_path, f"{login(replica)}/{DATABASE}.*", lake)
+        change(promoted, 10)
+        once(spark, tmp_path, f"{login(replica)}/{DATABASE}.*", lake)
+
+        result = verify(f"{login(replica)}/{DATABASE}.*", lake, spark=spark)
+
+    assert result.equal, str(result)
+    assert 5 == len(result.tables)

@@ -14,6 +14,8 @@ from headgate.mysql import batches as batches_module
 from headgate.mysql import reader, transactions
 from headgate.mysql.connection import Start
 from headgate.mysql.errors import BinlogError, DisconnectedError, PurgedError
+from headgate.mysql.events import HEADER, HEADER_SIZE, TAGGED_GTID
+from headgate.schema.known_tables import KnownTables
 
 pytestmark = pytest.mark.slow
 TABLES = ("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(200))", "CREATE TABLE u (id INT, w BLOB)")
@@ -207,6 +209,33 @@ def test_distributed_transaction(mysql: Any) -> None:
         ("marker", "begin", "X'61',X'',1"), ("marker", "commit", "X'61',X'',1"),
     ]  # fmt: skip
     assert shape(events)[1] == ("row", "insert", "t", "1")
+
+
+def test_distributed_transaction_that_is_rolled_back(server: Any) -> None:
+    """Its rows were read where it was prepared: that is an error, also where reading begins behind
+    it. One without rows of the tables, and one that was never prepared, are no matter."""
+    capture = Capture(server, "headgate_xa_back")
+    capture.run(*TABLES)
+    start = capture.position()
+    capture.run("XA START 'n'", "INSERT INTO u VALUES (1, 'x')", "XA END 'n'", "XA ROLLBACK 'n'",
+                "XA START 'u'", "INSERT INTO u VALUES (1, 'x')", "XA END 'u'", "XA PREPARE 'u'",
+                "XA ROLLBACK 'u'", "INSERT INTO t VALUES (1, 'x')")  # fmt: skip
+    only_t = {"wanted": lambda database, table: table == "t"}
+    assert shape(capture.events(start, **only_t)) == [("row", "insert", "t", "1")]
+
+    capture.run("XA START 'b'", "INSERT INTO t VALUES (2, 'x')", "XA END 'b'", "XA PREPARE 'b'")
+    between = capture.position()
+    capture.run("XA ROLLBACK 'b'")
+    for begin in (start, between):
+        with pytest.raises(BinlogError, match="X'62',X'',1 was rolled back after it was prepared"):
+            capture.events(begin, **only_t)
+
+
+def test_a_tagged_transaction_is_refused() -> None:
+    """No server at hand writes them: MySQL does from 8.3 on."""
+    tagged = HEADER.pack(0, TAGGED_GTID, 1, HEADER_SIZE + 4, 200, 0) + b"tag!"
+    with pytest.raises(BinlogError, match="a GTID with a tag, which cannot be read"):
+        transactions.Assembler(KnownTables(), reader.any_table, "b.000001", 177).feed(tagged)
 
 
 def test_statements(server: Any) -> None:

@@ -76,6 +76,8 @@ VALUES = {
     "give a schema",
     "commit-ts-unknown": "the commit number is not known; the time of the change is written "
     "instead",
+    "commit-ts-place": "the commit number is not known; the place in the binlog is written "
+    "instead, as a number that grows as commit numbers do but holds no time",
     "json-null": "JSON null is written as SQL NULL",
     "untyped": "a value is written as its producer encoded it (base64, days or microseconds since "
     "1970), because the column type is not known, or the value does not match it; give a "

@@ -72,13 +72,14 @@ class Connection:
 
     def current_position(self) -> Start:
         """Where the binlog ends now."""
+        # Before the position: a transaction between the two is read again elsewhere, and not lost.
+        variable = "gtid_binlog_pos" if self.facts.is_mariadb else "gtid_executed"
+        ((gtids,),) = self.query(f"SELECT @@GLOBAL.{variable}")
         version = tuple(int(part) for part in self.facts.version.split("-")[0].split(".")[:2])
         is_new = not self.facts.is_mariadb and version >= (8, 2)
         rows = self.query("SHOW BINARY LOG STATUS" if is_new else "SHOW MASTER STATUS")
         if not rows:
             raise BinlogError("the server writes no binlog: start it with log_bin")
-        variable = "gtid_binlog_pos" if self.facts.is_mariadb else "gtid_executed"
-        ((gtids,),) = self.query(f"SELECT @@GLOBAL.{variable}")
         return Start(rows[0][0], int(rows[0][1]), "".join(gtids.split()))
 
     def binlog(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from headgate.mysql.batches import BatchMaker
 from headgate.mysql.connection import Connection, Start
 from headgate.mysql.events import HEARTBEATS, TYPE_AT
-from headgate.mysql.gtids import gtids_of
+from headgate.mysql.gtids import GtidSet, gtids_of
 from headgate.mysql.transactions import Assembler, Transaction, Wanted
 from headgate.schema.known_tables import KnownTables
 
@@ -75,7 +75,7 @@ def read_binlog(
     size = 0
     for event in stream:
         transaction = assembler.feed(event)
-        if transaction is not None:
+        if transaction is not None and not progress.has(transaction):
             waiting.append(transaction)
             size += transaction.size
             progress.note(transaction, assembler)
@@ -126,19 +126,28 @@ class Progress:
         self._gtids = None if start.gtids is None else gtids_of(start.gtids, is_mariadb)
         self._is_mariadb = is_mariadb
         self._file, self._pos = start.file, start.pos
+        self._is_placed = not start.by_gtid
+        """Whether its place in this server's files is known: what was read may be anywhere there,
+        until a transaction comes that was not."""
         self.passed = start
         """Up to where batches were given."""
+
+    def has(self, transaction: Transaction) -> bool:
+        """Whether a transaction was read before, from another server, whose order differs."""
+        gtid = transaction.gtid
+        return isinstance(self._gtids, GtidSet) and gtid is not None and gtid in self._gtids
 
     def note(self, transaction: Transaction, assembler: Assembler) -> None:
         """A transaction was read."""
         if transaction.is_last:
+            self._is_placed = True
             self._file, self._pos = assembler.file, assembler.pos
             if self._gtids is not None and transaction.gtid is not None:
                 self._gtids.add(transaction.gtid)
 
     def see_file(self, assembler: Assembler) -> None:
         """Between two transactions the place is that of the next one, also in another file."""
-        if assembler.is_between:
+        if assembler.is_between and self._is_placed:
             self._file, self._pos = assembler.file, assembler.pos
 
     def reaches(self, until: Start) -> bool:

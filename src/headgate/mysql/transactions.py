@@ -92,12 +92,16 @@ class Assembler:
         queries: bool = False,
         log: int | None = None,
         wanted_ddl: Wanted | None = None,
+        reads_rows: bool = True,
     ) -> None:
         """With `queries` the statements that the server notes before rows are events too.
 
         `log` is the id of the server whose binlog it is. `wanted_ddl` says of which tables DDL is
-        an event; without it, of all.
+        an event; without it, of all. Without `reads_rows` it is no matter what becomes of rows.
         """
+        self._reads_rows = reads_rows
+        self._prepared: dict[str, bool] = {}
+        """Distributed transactions that are prepared, and whether rows of them were read."""
         self._wanted_ddl = wanted_ddl
         self.known = known
         self._log = log
@@ -179,7 +183,10 @@ class Assembler:
             return self._take_payload(event, start, time, server_id)
         elif kind == e.XA_PREPARE:
             name, one_phase = e.xa_statement(event)
-            self._transaction(start, time, server_id).xa = None if one_phase else name
+            current = self._transaction(start, time, server_id)
+            if not one_phase:
+                current.xa = name
+                self._prepared[name] = bool(current.items) or self._passed_on
             return self._ended(None)
         elif kind == e.INCIDENT:
             raise BinlogError(
@@ -187,7 +194,10 @@ class Assembler:
                 "snapshot"
             )
         elif kind == e.TAGGED_GTID:
-            raise BinlogError("a transaction has a GTID with a tag, which is not supported")
+            raise BinlogError(
+                "a transaction has a GTID with a tag, which cannot be read; run it without "
+                "(SET gtid_next), and begin behind it with a new checkpoint and target"
+            )
         elif kind not in e.UNIMPORTANT and kind != e.EXECUTE_LOAD_QUERY:
             raise malformed(f"an event has the type {kind}, which is not known")
         return None
@@ -318,7 +328,14 @@ class Assembler:
         if verb in ("START", "BEGIN"):
             self._in_transaction = True
         elif verb in ("COMMIT", "ROLLBACK"):
+            name = xa_name(sql)
+            # Where it was prepared before the reading began, it may have had rows.
+            if self._prepared.pop(name, True) and verb == "ROLLBACK" and self._reads_rows:
+                raise BinlogError(
+                    f"the XA transaction {name} was rolled back after it was prepared: its rows "
+                    "were read, and cannot be taken back; begin with a new checkpoint and target"
+                )
             if self._current is not None:
-                self._current.xa = xa_name(sql)
+                self._current.xa = name
             return self._ended(None, verb.lower())
         return None

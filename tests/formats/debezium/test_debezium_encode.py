@@ -499,7 +499,7 @@ def test_a_count_that_is_out_of_range_is_text_and_counted(mode: str, mysql: str,
     [
         ("date", "0000-00-00", 0, "adaptive_time_microseconds"),
         ("datetime", "0000-00-00 00:00:00", 0, "connect"),
-        ("timestamp(3)", "0000-00-00 00:00:00.000", "1970-01-01T00:00:00Z", "connect"),
+        ("timestamp(3)", "0000-00-00 00:00:00.000", "1970-01-01T00:00:00.000Z", "connect"),
         ("date", "2021-02-30", "1970-01-01Z", "isostring"),
     ],
 )

@@ -9,7 +9,7 @@ from msgspec import MsgspecError
 from msgspec.json import Decoder
 
 from headgate.core.cache import MOST_PLANS, BoundedCache
-from headgate.core.column_flags import NULLABLE
+from headgate.core.column_flags import HANDLE, NULLABLE
 from headgate.core.event import ColumnType, Event, Image, Types
 from headgate.core.losses import HINTS
 from headgate.core.mysql_types import parse_type
@@ -41,8 +41,13 @@ DATES = ("date", "datetime", "timestamp")
 class Layout:
     """How the columns of a type map are written, and the schema blocks made from them."""
 
-    def __init__(self, columns: dict[str, Column], nullable: dict[str, bool]) -> None:
+    def __init__(
+        self, columns: dict[str, Column], nullable: dict[str, bool], handle: tuple[str, ...] = ()
+    ) -> None:
         self.columns, self.nullable = columns, nullable
+        self.handle = handle
+        """The columns that tell rows apart: of a table without a primary key, those of a unique
+        key without NULLs, which Debezium takes for it."""
         self.names = list(columns)
         self.writers: Writers = [(n, c.write) for n, c in columns.items() if c.write]
         self.nested = any(c.head["type"] in ("struct", "array") for c in columns.values())
@@ -108,7 +113,8 @@ class Plan:
             nullable = {
                 n: bool(t.flags & NULLABLE) for n, t in self.types.items() if t.flags is not None
             }
-            layout = self.layouts[digits, keyed, booleans] = Layout(columns, nullable)
+            handle = tuple(n for n, t in self.types.items() if t.flags and t.flags & HANDLE)
+            layout = self.layouts[digits, keyed, booleans] = Layout(columns, nullable, handle)
         return layout
 
     def of(self, event: Event) -> Layout:

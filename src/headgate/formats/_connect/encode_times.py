@@ -41,7 +41,8 @@ def temporal(
     base, mode = type_.family, options.time_precision_mode
     zero = 0 if required else None
     if base == "timestamp":
-        text_zero = "1970-01-01T00:00:00Z" if required else None
+        fraction = "." + "0" * type_.length if type_.length else ""
+        text_zero = f"1970-01-01T00:00:00{fraction}Z" if required else None
         return named("string", f"{TIME}ZonedTimestamp", iso_datetime(text_zero, type_.length))
     if mode == "isostring":
         write, name = {

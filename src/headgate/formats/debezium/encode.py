@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from headgate.core.event import Event, Record
 from headgate.core.options import option
@@ -38,6 +39,7 @@ from headgate.formats.debezium.encode_source import (
     block_names,
     has_binlog_position,
     make_written_source,
+    topic_names,
     with_own_members,
 )
 from headgate.formats.debezium.messages import Envelope, Source
@@ -113,8 +115,9 @@ def make_starts(
         fields = connect_schema.columns(agreed[0], event.key or (), agreed[1])
         by_name = {field["field"]: field for field in fields}
         key = [by_name[name] for name in event.key or () if name in by_name]
-        value = connect_schema.envelope(fields, table, source.connector, has_position, in_schema)
-        return value, connect_schema.key(key, table), b"}"
+        names = topic_names(table)
+        value = connect_schema.envelope(fields, names, source.connector, has_position, in_schema)
+        return value, connect_schema.key(key, names), b"}"
 
     starts: Starts = layout.block(cache_key, make)
     return starts
@@ -152,6 +155,9 @@ def make_encoder(dialect: str, options: Options) -> Encode:
         op, emitted = event.op or "", event.emit_time
         extra = own_extra(event)
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
+        if event.key == () and extra is None and layout.handle:
+            lost.append("key")
+            event = replace(event, key=layout.handle)
         before, after = images_of(event, layout, lost)
         source, source_json = source_of(event, extra)
         rows = ((before, event.before), (after, event.after))

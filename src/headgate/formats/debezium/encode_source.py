@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -54,6 +55,8 @@ def make_source(prefix: str | None) -> Callable[[Event, Mapping[str, str] | None
             block.file, block.pos = member("file"), int64_or_none(member("pos"))
             block.row, block.thread = int64_or_none(member("row")), int64_or_none(member("thread"))
             block.server_id = int64_or_none(member("server_id"))
+            if event.kind == "ddl" and block.file and block.row is None:
+                block.row = 0  # of the statements at a position it is the only one
         if extra is not None:
             block.version = extra.get("version", VERSION)
             block.connector = extra.get("connector", CONNECTOR)
@@ -137,3 +140,15 @@ def block_names(event: Event, source: Source) -> tuple[str | None, ...]:
     if event.schema and source.connector in WITHOUT_DATABASE:
         return source.name, event.schema, event.table
     return source.name, *names_of(event)
+
+
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def topic_names(names: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    """Names as the connector has them in topics, after which it calls schemas.
+
+    >>> topic_names(("pg", "d", None, "Täble $x"))
+    ('pg', 'd', None, 'T_ble__x')
+    """
+    return tuple(None if name is None else _NOT_IN_TOPICS.sub("_", name) for name in names)

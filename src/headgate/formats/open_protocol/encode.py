@@ -16,6 +16,7 @@ from headgate.core.event import Event, Record
 from headgate.core.losses import NUMBERS, SIGN
 from headgate.core.options import EncodeOptions, option
 from headgate.formats import extra_members
+from headgate.formats._ticdc.commit_numbers import binlog_number
 from headgate.formats._ticdc.ddl_codes import ddl_code
 from headgate.formats._ticdc.keys import changes_key, split_update
 from headgate.formats._ticdc.partitioning import CLASSIC, NEW
@@ -154,8 +155,12 @@ def row_writer(dialect: str, options: Options) -> Callable[[Event, list[str]], s
 
 
 def commit_ts(event: Event, lost: list[str]) -> int:
-    """The commit TSO; if unknown, one made from the time of the change, or 0."""
+    """The commit TSO; if unknown, the place in the binlog, or the time as a TSO, or 0."""
     ts, time = event.commit_ts, event.event_time
+    if ts is None:
+        ts = binlog_number(event)
+        if ts is not None:
+            lost.append("commit-ts-place")
     if ts is not None:
         if time is not None and time // 1_000 != ts >> 18:
             lost.append("event-time")

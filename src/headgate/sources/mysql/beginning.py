@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from headgate.core.errors import UsageError
 from headgate.mysql.connection import Connection, Start
 from headgate.mysql.definitions import base_tables, current_tables
 from headgate.mysql.events import HEADER
+from headgate.mysql.gtids import gtids_of
 from headgate.mysql.reader import any_table
 from headgate.sources.mysql.offsets import CaptureOffset
 from headgate.sources.mysql.schema_files import write_tables
@@ -23,7 +25,15 @@ from headgate.spark.storage import Storage
 if TYPE_CHECKING:
     from headgate.sources.mysql import MySQLSource
 
-FILE = "mysql.json"
+FILE, GTID = "mysql.json", "gtid:"
+GTID_SETS = {
+    "MySQL": (
+        r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[0-9]+(-[0-9]+)?)+",
+        "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77",
+    ),
+    "MariaDB": (r"[0-9]+-[0-9]+-[0-9]+", "0-1-77"),
+}
+"""Parts of sets, and examples. What has tags (MySQL 8.3) cannot be read."""
 PROBE_ID = 2**31 - 7
 """The server id of a moment's look at the binlog."""
 
@@ -80,11 +90,9 @@ def _position(source: MySQLSource, connection: Connection, starting: str, now: S
     logs = [(row[0], int(row[1])) for row in connection.query("SHOW BINARY LOGS")]
     if starting == "earliest":
         return Start(logs[0][0], 4)
+    if starting.startswith(GTID):
+        return Start(gtids=_gtids(connection, starting.removeprefix(GTID)))
     file, _, pos = starting.rpartition(":")
-    if starting.startswith("gtid:"):
-        raise UsageError(
-            "starting cannot be a GTID set yet; look up its file and position (SHOW BINLOG EVENTS)"
-        )
     if pos.isdigit() and file in dict(logs):
         return Start(file, int(pos))
     if pos.isdigit() and file.rpartition(".")[2].isdigit():
@@ -94,10 +102,20 @@ def _position(source: MySQLSource, connection: Connection, starting: str, now: S
     moment = milliseconds(starting) // 1000
     chosen = logs[0][0]
     for name, _ in logs:  # the last file that begins before then
-        if _began(source, name) > moment:
+        if _began(source, name) >= moment:
             break
         chosen = name
     return _first_since(source, chosen, moment, now)
+
+
+def _gtids(connection: Connection, text: str) -> str:
+    """The transactions that count as read: MySQL's set, or the latest of each domain of MariaDB."""
+    kind = "MariaDB" if connection.facts.is_mariadb else "MySQL"
+    pattern, example = GTID_SETS[kind]
+    parts = "".join(text.split()).split(",")
+    if not all(re.fullmatch(pattern, part, re.IGNORECASE) for part in parts):
+        raise UsageError(f"starting is no GTID set of {kind}; write it as gtid:{example}")
+    return str(gtids_of(text, connection.facts.is_mariadb))
 
 
 def _began(source: MySQLSource, file: str) -> int:
@@ -116,7 +134,7 @@ def _first_since(source: MySQLSource, file: str, moment: int, now: Start) -> Sta
     from headgate.schema.known_tables import KnownTables
 
     with source.login.connected() as connection:
-        assembler = Assembler(KnownTables(), lambda _d, _t: False, file, 4)
+        assembler = Assembler(KnownTables(), lambda _d, _t: False, file, 4, reads_rows=False)
         for event in connection.binlog(Start(file, 4), PROBE_ID, wait=False):
             transaction = assembler.feed(event)
             if transaction is not None and transaction.time >= moment:

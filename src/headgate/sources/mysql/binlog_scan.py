@@ -29,8 +29,11 @@ class BinlogScan:
         connection = self.connection = self.login.connect()
         own = connection.facts
         self.progress = Progress(start, own.is_mariadb)
-        self.assembler = Assembler(known, _no_table, start.file, start.pos, log=own.server_id)
-        self.there = connection.current_position()
+        self.assembler = Assembler(
+            known, _no_table, start.file, start.pos, log=own.server_id, reads_rows=False
+        )
+        now = connection.current_position()
+        self.there = Start(gtids=now.gtids) if start.by_gtid else now
         """Where the binlog ended then: so far it can be read without waiting."""
         self.stream = connection.binlog(start, self.replica_id, self.heartbeat)
         self.events = iter(self.stream)
@@ -53,7 +56,7 @@ class BinlogScan:
                 raise DisconnectedError("the server ended the binlog")
             size += len(event)
             transaction = self.assembler.feed(event)
-            if transaction is not None:
+            if transaction is not None and not self.progress.has(transaction):
                 self.progress.note(transaction, self.assembler)
                 items = transaction.items
                 self.had_ddl |= any(getattr(item, "kind", "row") == "ddl" for item in items)

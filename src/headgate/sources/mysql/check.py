@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from os import cpu_count
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 
 from headgate.core.connectors import Report
 from headgate.core.errors import UsageError
 from headgate.core.event import Event
-from headgate.mysql.connection import Connection
+from headgate.mysql.connection import Connection, replica_uuid
 from headgate.mysql.definitions import base_tables, create_statement
 from headgate.mysql.errors import BinlogError
 from headgate.mysql.reader import any_table
+from headgate.sources.mysql.offsets import STEPS
 from headgate.sources.mysql.tables import no_table
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ SHORT_RETENTION = 24 * 3600
 def checked(source: MySQLSource) -> Report:
     """What would be captured; UsageError where that cannot be."""
     with source.login.connected() as connection:
-        wrong = [*missing_settings(connection), *missing_privileges(connection)]
+        used, own = replicas_beside(connection, source.options.server_id, ids_of(source))
+        wrong = [*missing_settings(connection), *missing_privileges(connection), *used]
         if wrong:
             raise UsageError(f"{source.login.address}: " + "; ".join(wrong))
         tables = source.patterns.found(connection)
@@ -36,7 +39,7 @@ def checked(source: MySQLSource) -> Report:
             "server": connection.facts.version,
             "tables": {f"{database}.{table}": _rows(connection, database, table)
                        for database, table in tables},
-            "advice": advice(connection),
+            "advice": [*advice(connection), *own],
         }  # fmt: skip
     return Report(facts)
 
@@ -77,6 +80,50 @@ def missing_privileges(connection: Connection) -> list[str]:
         "REPLICATION REPLICA", "REPLICATION SLAVE"
     ):
         return [f"{name} may not read the binlog: GRANT REPLICATION SLAVE ON *.* TO {name}"]
+    return []
+
+
+def ids_of(source: MySQLSource) -> range:
+    """The ids as a replica that a job may use: for looking ahead, the binlog, tables and chunks."""
+    first = source.options.server_id or 0
+    chunks = source.options.parallel_chunks or 2 * (cpu_count() or 1)
+    return range(first, first + STEPS + 2 + chunks)
+
+
+def replicas_beside(
+    connection: Connection, wanted: int | None, ids: range
+) -> tuple[list[str], list[str]]:
+    """Other replicas with the job's ids, and those that may be the job itself, as sentences."""
+    if wanted is None:
+        return [], []
+    if connection.facts.server_id in ids:
+        return [f"server-id {wanted} makes the job a replica with the server's own id, "
+                f"{connection.facts.server_id}: choose another, or leave it out"], []  # fmt: skip
+    others, own = [], []
+    for row in connected_replicas(connection):
+        replica = int(row[0])
+        if replica not in ids:
+            continue
+        if connection.facts.is_mariadb or str(row[-1]) == replica_uuid(replica):
+            own.append(
+                f"a replica with the id {replica} is connected: if it is not this job, choose "
+                "another server-id, for the two push each other out"
+            )
+        else:
+            others.append(
+                f"a replica with the id {replica} is connected to it, which server-id {wanted} "
+                "gives the job too: choose another, or leave it out"
+            )
+    return others, own
+
+
+def connected_replicas(connection: Connection) -> list[tuple[Any, ...]]:
+    """The replicas of a server, the id first; none where the user may not see them."""
+    for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
+        try:
+            return connection.query(statement)
+        except pymysql.err.MySQLError:
+            continue
     return []
 
 

@@ -40,6 +40,7 @@ class CaptureOffset(msgspec.Struct, frozen=True):
     """Where a batch ends; and what it read beside the binlog."""
 
     file: str
+    """Empty where it began with a set of transactions, until others were read."""
     pos: int
     gtids: str | None
     server_id: int

@@ -10,7 +10,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow.messages import KAFKA_SCHEMA, Partition
 from headgate.core.errors import HeadgateError
-from headgate.mysql.connection import Start
+from headgate.mysql.connection import ServerFacts, Start
+from headgate.mysql.gtids import gtids_of
 from headgate.mysql.reader import reaches
 from headgate.sources.base import Deferred, Files, Origin, Reader
 from headgate.sources.mysql import MySQLSource
@@ -35,6 +36,7 @@ class MySQLReader(Reader):
         with source.login.connected() as connection:
             self.until = connection.current_position()
             """Where the binlog ended when the job started."""
+            self.server = connection.facts
             self.tables = source.patterns.found(connection)
         self.reading: Capture | None = None
 
@@ -94,14 +96,19 @@ class MySQLReader(Reader):
                 now = connection.current_position()
         except HeadgateError:
             return None
-        return 0 if is_done(offset, now) else None
+        return 0 if is_done(offset, now, self.server) else None
 
     def unread(self, number: int) -> bool:
         """Whether anything that was there when the job started is behind a batch."""
         offset = self.offset(number) or self.beginning.start
-        return bool(offset.new or offset.pending) or not is_done(offset, self.until)
+        return bool(offset.new or offset.pending) or not is_done(offset, self.until, self.server)
 
 
-def is_done(offset: CaptureOffset, until: Start) -> bool:
-    """Whether a position of the binlog is passed."""
-    return reaches(offset.file, offset.pos, until)
+def is_done(offset: CaptureOffset, until: Start, server: ServerFacts) -> bool:
+    """Whether a position of a server's binlog is passed; an offset of another's is compared by its
+    transactions."""
+    at = offset.start(server.server_id)
+    if at.file:
+        return reaches(at.file, at.pos, until)
+    read, there = (gtids_of(each.gtids or "", server.is_mariadb) for each in (at, until))
+    return read.covers(there)  # type: ignore[arg-type]

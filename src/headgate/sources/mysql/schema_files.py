@@ -23,7 +23,7 @@ class _Tables(msgspec.Struct):
 
 def write_tables(storage: Storage, known: KnownTables, at: Start) -> str:
     """Keep the tables of a position; returns the name of the file."""
-    name = f"{FOLDER}/{at.file}.{at.pos}.json"
+    name = f"{FOLDER}/{at.file or 'gtids'}.{at.pos}.json"
     storage.make_folder(FOLDER)
     write_state(storage, name, _Tables(known.learnt(KnownTables())))
     return name
