@@ -45,7 +45,7 @@ format: $(STAMP)  ## Format the code
 
 docs: $(STAMP)  ## Write the tables of docs/jobs.md anew, and build the site (site/)
 	$(BIN)/python -m headgate.config.docs
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(STAMP)  ## Measure decoding, conversion and landing beside Spark and Flink
 	$(BIN)/python bench/run.py $(BENCH_ARGS)

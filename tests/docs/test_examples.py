@@ -35,7 +35,6 @@ REJECTED = 3
 SCHEMA = "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, amount DECIMAL(12,2));"
 SOURCE = '\nsource: {uri: "kafka://broker:9092/cdc"}\n'
 SINK = '\nsink: {uri: "file:elsewhere?protocol=debezium"}\n'
-SPARK_COMMANDS = {"run", "check", "verify"}
 PRELUDE = "import headgate\nfrom pyspark.sql import SparkSession\n\nspark: SparkSession\n"
 ALL = [block for page in PAGES for block in blocks(page)]
 
@@ -43,10 +42,8 @@ ALL = [block for page in PAGES for block in blocks(page)]
 def needs_spark(page: Path) -> bool:
     """Whether an example of a page uses Spark."""
     runnable = [block for block in blocks(page) if block.runs]
-    typed = (c.words for b in runnable if b.language == "console" for c in commands(b.text))
-    return any(block.language == "python" for block in runnable) or any(
-        words[0] == "headgate" and words[1] in SPARK_COMMANDS for words in typed
-    )
+    shown = (c for b in runnable if b.language == "console" for c in commands(b.text))
+    return any(b.language == "python" for b in runnable) or any(c.starts_spark for c in shown)
 
 
 def page_parameters() -> list[Any]:
@@ -104,8 +101,8 @@ def follow(block: Block, folder: Path, names: dict[str, Any]) -> None:
         "console": lambda: follow_console(block, folder),
         "python": lambda: follow_python(block, folder, names),
         "yaml": lambda: read_yaml(block.text, folder),
-        "ini": lambda: check_unit(block.text, folder),
-        "": lambda: check_lines(block.text, folder),
+        "ini": lambda: check_unit(block.text),
+        "": lambda: check_lines(block.text),
     }
     if block.language in steps:
         steps[block.language]()
@@ -120,24 +117,24 @@ def follow_console(block: Block, folder: Path) -> None:
         elif first == "make":
             assert re.search(f"^{command.words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         elif first == "headgate" and not block.runs:
-            check_command(command.words, folder)
+            check_command(command.words)
         elif block.runs and first != "docker":
             run_command(command, folder)
 
 
 def run_command(command: Command, folder: Path) -> None:
     """Run a command, and compare what it prints with the page."""
-    if command.needs_shell:
+    if command.starts_spark:
+        result = CliRunner().invoke(cli, command.words[1:])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        code, printed = result.exit_code, result.output
+    else:
         ran = subprocess.run(
             ["bash", "-c", command.line], cwd=folder, text=True, timeout=300,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         code, printed = ran.returncode, ran.stdout
-    else:
-        result = CliRunner().invoke(cli, command.words[1:])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        code, printed = result.exit_code, result.output
     assert code in (0, REJECTED), f"{command.line}: exit code {code}\n{printed}"
     if command.output:
         assert matches(command.output, printed), f"{command.line} printed\n{printed}"
@@ -163,17 +160,17 @@ def read_yaml(text: str, folder: Path) -> None:
             load_job(path)
 
 
-def check_unit(text: str, folder: Path) -> None:
+def check_unit(text: str) -> None:
     """Parse the command of a systemd unit."""
     [command] = re.findall(r"^ExecStart=\S+/(headgate .*)$", text, re.MULTILINE)
-    check_command(command.split(), folder)
+    check_command(command.split())
 
 
-def check_lines(text: str, folder: Path) -> None:
+def check_lines(text: str) -> None:
     """Parse the commands of a block without a language."""
     for command in commands(re.sub(r"^(?=headgate )", "$ ", text, flags=re.MULTILINE)):
         if command.words and command.words[0] == "headgate":
-            check_command(command.words, folder)
+            check_command(command.words)
 
 
 def check_requirements(words: list[str]) -> None:

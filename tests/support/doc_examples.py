@@ -28,6 +28,8 @@ _BLOCK = re.compile(
     r'^```(?P<language>[a-z]*)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$',
     re.MULTILINE | re.DOTALL,
 )
+SPARK = {"run", "check", "verify"}
+"""Commands that start Spark; tests run them in the session that they share."""
 _ANY, _ANY_LINES = "…", "(?:.*\n)*?"
 
 
@@ -59,9 +61,9 @@ class Command(NamedTuple):
         return shlex.split(self.line, comments=True)
 
     @property
-    def needs_shell(self) -> bool:
-        """Whether it is more than one call of Headgate."""
-        return self.words[0] != "headgate" or bool({"|", "<", ">"} & set(self.words))
+    def starts_spark(self) -> bool:
+        """Whether it is one call of Headgate that needs a Spark session."""
+        return self.words[0] == "headgate" and self.words[1] in SPARK and "<" not in self.words
 
 
 def blocks(page: Path) -> list[Block]:
@@ -100,10 +102,11 @@ def matches(expected: str, printed: str) -> bool:
     return re.fullmatch("".join(lines), printed.rstrip() + "\n") is not None
 
 
-def check_command(words: list[str], folder: Path) -> None:
+def check_command(words: list[str]) -> None:
     """Parse a command line of Headgate as the program does, and read the job that it describes."""
     context = Context(cli, info_name="headgate")
-    command, rest = cli, words[1:]
+    end = next((at for at, word in enumerate(words) if word in ("<", "|")), len(words))
+    command, rest = cli, words[1:end]
     while isinstance(command, Group):
         name, command, rest = command.resolve_command(context, rest)
         assert command is not None, words
