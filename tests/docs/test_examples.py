@@ -13,25 +13,13 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
-from doc_examples import (
-    PAGES,
-    REASONS,
-    Block,
-    Command,
-    blocks,
-    check_command,
-    commands,
-    matches,
-)
+from doc_examples import PAGES, REASONS, Block, blocks, check_command, commands
+from doc_reader import Reader
 from packaging.requirements import Requirement
 from paths import ROOT
 
-from headgate.cli.main import cli
 from headgate.config.reader import load_job
 
-REJECTED = 3
-"""The exit code of decode and convert where messages of the example are bad."""
 SCHEMA = "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, amount DECIMAL(12,2));"
 SOURCE = '\nsource: {uri: "kafka://broker:9092/cdc"}\n'
 SINK = '\nsink: {uri: "file:elsewhere?protocol=debezium"}\n'
@@ -60,47 +48,39 @@ def page_parameters() -> list[Any]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a reader follows a page: a directory with the examples of the repository."""
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "schema.sql").write_text(SCHEMA)
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "headgate"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m headgate "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    reader = Reader(tmp_path)
+    reader.save("schema.sql", SCHEMA)
+    return reader
 
 
 @pytest.mark.parametrize("page", page_parameters())
 def test_the_examples_of_a_page_work(
-    page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    page: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     for name in re.findall(r"\$\{([A-Z0-9_]+)\}", page.read_text()):
         monkeypatch.setenv(name, "secret")
+        reader.environment[name] = "secret"
     names: dict[str, Any] = {}
     if needs_spark(page):
         names["spark"] = request.getfixturevalue("spark")
     for block in blocks(page):
         at = f"{page.relative_to(ROOT)}:{block.line}"
         try:
-            follow(block, folder, names)
+            follow(block, reader, names)
         except Exception as error:
             raise AssertionError(f"{at}: {type(error).__name__}: {error}") from error
 
 
-def follow(block: Block, folder: Path, names: dict[str, Any]) -> None:
+def follow(block: Block, reader: Reader, names: dict[str, Any]) -> None:
     """Do what a reader does with a block."""
     if block.title is not None:
-        path = folder / block.title
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(block.text)
+        reader.save(block.title, block.text)
     steps: dict[str, Callable[[], None]] = {
-        "console": lambda: follow_console(block, folder),
-        "python": lambda: follow_python(block, folder, names),
-        "yaml": lambda: read_yaml(block.text, folder),
+        "console": lambda: follow_console(block, reader),
+        "python": lambda: follow_python(block, reader.folder, names),
+        "yaml": lambda: read_yaml(block.text, reader),
         "ini": lambda: check_unit(block.text),
         "": lambda: check_lines(block.text),
     }
@@ -108,7 +88,7 @@ def follow(block: Block, folder: Path, names: dict[str, Any]) -> None:
         steps[block.language]()
 
 
-def follow_console(block: Block, folder: Path) -> None:
+def follow_console(block: Block, reader: Reader) -> None:
     """Run the commands of a block, or check them where they cannot run."""
     for command in commands(block.text):
         first = command.words[0]
@@ -118,26 +98,10 @@ def follow_console(block: Block, folder: Path) -> None:
             assert re.search(f"^{command.words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         elif first == "headgate" and not block.runs:
             check_command(command.words)
+        elif block.runs and command.starts_spark:
+            reader.run_here(command)
         elif block.runs and first != "docker":
-            run_command(command, folder)
-
-
-def run_command(command: Command, folder: Path) -> None:
-    """Run a command, and compare what it prints with the page."""
-    if command.starts_spark:
-        result = CliRunner().invoke(cli, command.words[1:])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        code, printed = result.exit_code, result.output
-    else:
-        ran = subprocess.run(
-            ["bash", "-c", command.line], cwd=folder, text=True, timeout=300,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        code, printed = ran.returncode, ran.stdout
-    assert code in (0, REJECTED), f"{command.line}: exit code {code}\n{printed}"
-    if command.output:
-        assert matches(command.output, printed), f"{command.line} printed\n{printed}"
+            reader.run(command)
 
 
 def follow_python(block: Block, folder: Path, names: dict[str, Any]) -> None:
@@ -147,17 +111,15 @@ def follow_python(block: Block, folder: Path, names: dict[str, Any]) -> None:
         exec(compile(text, f"{block.page}:{block.line}", "exec"), names)
 
 
-def read_yaml(text: str, folder: Path) -> None:
+def read_yaml(text: str, reader: Reader) -> None:
     """Read a job file, or the part of one; in a manifest of Kubernetes, the job in it."""
     for document in yaml.safe_load_all(text):
         if "apiVersion" in document:
             for job in document.get("data", {}).values():
-                read_yaml(job, folder)
+                read_yaml(job, reader)
         elif "groups" not in document:
             job = text + SOURCE * ("source" not in document) + SINK * ("sink" not in document)
-            path = folder / "example-job.yaml"
-            path.write_text(job)
-            load_job(path)
+            load_job(reader.save("example-job.yaml", job))
 
 
 def check_unit(text: str) -> None:
@@ -195,7 +157,7 @@ def test_programs_that_do_not_run_are_typed(tmp_path: Path) -> None:
     programs = [b for b in ALL if b.language == "python" and not b.runs]
     assert programs
     for number, block in enumerate(programs):
-        own = "" if "import headgate" in block.text else PRELUDE
+        own = "" if "spark = " in block.text else PRELUDE
         (tmp_path / f"program_{number}.py").write_text(own + block.text)
 
     checked = subprocess.run(
