@@ -43,13 +43,14 @@ format: $(STAMP)  ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(STAMP)  ## Write the tables of docs/jobs.md anew
+docs: $(STAMP)  ## Write the tables of docs/jobs.md anew, and build the site (site/)
 	$(BIN)/python -m headgate.config.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(STAMP)  ## Measure decoding, conversion and landing beside Spark and Flink
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 clean:  ## Remove the environment and caches
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .PHONY: help setup demo docs test test-fast interop torture lint format bench clean

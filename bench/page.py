@@ -10,7 +10,8 @@ from typing import Protocol
 from harness import MESSAGES
 
 INTRODUCTION = (
-    "# Benchmarks\n\nWritten by `make bench` (`bench/run.py`); do not edit. **The figures of a "
+    "# Benchmarks\n\n[Speed](speed.md) answers what users ask, with figures of this page. Written "
+    "by `make bench` (`bench/run.py`); do not edit. **The figures of a "
     "section are of one run on one machine**, which the section names. Absolute speeds differ "
     "between machines and between runs; what the page supports is the ratios, because everything "
     "in a section was measured in the same run, taking turns.\n\n"

@@ -15,9 +15,15 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 def test_the_readme_lists_every_format_and_dialect() -> None:
     text = (ROOT / "README.md").read_text()
+    listed = (DOCS / "formats" / "index.md").read_text()
     for name in MODULES:
         dialects = ", ".join(f"`{d}`" for d in load(name).dialects)
         assert f"| `{name}` | {dialects} |" in text
+        assert f"| [`{name}`]({name}.md) | {dialects}" in listed
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -1,46 +1,49 @@
-"""The commands of docs/quickstart-lake.md, run as they stand there."""
+"""The five-minute pages, followed word for word: each command as a process of its own."""
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from doc_examples import blocks, commands
+from doc_reader import Reader
 from kafka_broker import Broker
-from paths import DOCS, ROOT
+from paths import DOCS
 
-PAGE = (DOCS / "quickstart-lake.md").read_text()
-COMMANDS = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
-[JOB] = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+ADDRESS = "127.0.0.1:9092"
 
 
 @pytest.mark.spark
-def test_the_commands_of_the_page_work(broker: Broker, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "lake.yaml").write_text(JOB.replace("127.0.0.1:9092", broker.bootstrap))
-    python = shlex.quote(sys.executable)
-    said: dict[str, str] = {}
-    for command in COMMANDS:
-        if command.startswith(("pip ", "docker ")):
-            continue
-        name = " ".join(command.split()[:2])
-        line = command.replace("127.0.0.1:9092", broker.bootstrap)
-        line = re.sub(r"^headgate ", f"{python} -m headgate ", line)
-        line = re.sub(r"^python ", f"{python} ", line)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-        done = subprocess.run(
-            ["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True,
-            timeout=600,
-        )  # fmt: skip
-        assert 0 == done.returncode, f"{command}\n{done.stdout}\n{done.stderr}"
-        said[name] = said.get(name, "") + done.stdout
+def test_the_first_five_minutes(tmp_path: Path) -> None:
+    printed = followed(tmp_path, "start.md")
 
-    assert "table shop.orders, key id: " in said["headgate check"]
-    assert "customer_id" in said["python -c"]
-    assert "shape: (14, " in said["python -c"]
-    assert "shop.orders" in said["headgate verify"]
-    assert "shop.orders" in said["headgate tables"]
+    assert "canal-json:canal, 3 messages" in printed["headgate detect"]
+    assert "malformed-json" in printed["headgate dead-letters"]
+    assert 2 == len(printed["cat out/*/*/*.txt"].splitlines())
+
+
+@pytest.mark.spark
+def test_a_topic_becomes_lake_tables(broker: Broker, tmp_path: Path) -> None:
+    printed = followed(tmp_path, "quickstart-lake.md", broker)
+
+    assert "table shop.orders, key id: " in printed["headgate check"]
+    assert "customer_id" in printed["python -c"]
+    assert "shape: (14, " in printed["python -c"]
+    assert "shop.orders" in printed["headgate verify"]
+    assert "shop.orders" in printed["headgate tables"]
+
+
+def followed(folder: Path, page: str, broker: Broker | None = None) -> dict[str, str]:
+    """What the commands of a page print, by their first two words."""
+    reader = Reader(folder)
+    printed: dict[str, str] = {}
+    for block in blocks(DOCS / page):
+        text = block.text.replace(ADDRESS, broker.bootstrap) if broker else block.text
+        if block.title is not None:
+            reader.save(block.title, text)
+        for command in commands(text) if block.language == "console" else ():
+            if not re.match("pip |docker ", command.line):
+                name = " ".join(command.words[:2])
+                printed[name] = printed.get(name, "") + reader.run(command)
+    return printed
