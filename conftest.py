@@ -32,7 +32,7 @@ def spark() -> Iterator[SparkSession]:
 
     from headgate.spark.session import session
 
-    found = session("local[2]", **{"spark.driver.memory": "2g"}, **connector_settings())
+    found = session("local[2]", {"spark.driver.memory": "2g"} | connector_settings())
     yield found
     found.stop()
 

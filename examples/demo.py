@@ -99,7 +99,7 @@ def new_session() -> SparkSession:
         driver = jars.settings(*DATABASE_JARS)
     except UsageError:
         driver = {}
-    return session("local[2]", **driver)
+    return session("local[2]", driver)
 
 
 def main(folder: Path = FEED, spark: SparkSession | None = None) -> int:

@@ -20,7 +20,7 @@ SETTINGS = {
 
 
 def main(out: str, *tables: str) -> None:
-    spark = session("local[1]", **jars.settings("delta"), **SETTINGS)
+    spark = session("local[1]", jars.settings("delta") | SETTINGS)
     for number, table in enumerate(tables):
         rows = spark.read.format("delta").load(table).toArrow()
         pq.write_table(rows, f"{out}/{number}.parquet")

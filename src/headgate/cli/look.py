@@ -53,7 +53,7 @@ def session_for(source: Source) -> Any:
     from headgate.spark.session import session
 
     click.echo("headgate: starting Spark", err=True)
-    return session(log=temporary_log(), **jars.settings(*source.connector.jars))
+    return session(settings=jars.settings(*source.connector.jars), log=temporary_log())
 
 
 def looked_at(uri: str, source: Source, spark: Any) -> Looked:

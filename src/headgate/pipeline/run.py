@@ -155,7 +155,7 @@ def job_session(
         connectors = jars.settings(*dict.fromkeys(needed))
     say(f"starting Spark ({master or 'on this machine'})")
     try:
-        spark = session(master, write_archive=long_running, log=log, **connectors, **early)
+        spark = session(master, connectors | early, write_archive=long_running, log=log)
     except (PySparkException, Py4JError) as error:
         raise not_started(error, log or temporary_log(), job.settings) from error
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()

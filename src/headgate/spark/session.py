@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -193,11 +194,11 @@ def submitted() -> dict[str, str]:
 
 def session(
     master: str | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
     *,
     write_archive: bool = False,
     defaults: Mapping[str, str] = SETTINGS,
     log: Path | None = None,
-    **settings: str,
 ) -> SparkSession:
     """A session for decoding; workers use this Python.
 
@@ -215,13 +216,14 @@ def session(
     chosen = master_of(master)
     java_options = [f"-Dlog4j2.configurationFile={quiet.as_uri()}"]
     archive: ClassArchive | None = None
+    given = dict(settings)
     if is_own_jvm() and chosen.startswith("local"):
-        settings = on_this_machine(settings)
-        archive = ClassArchive(archive_folder(), settings.get("spark.driver.extraClassPath", ""))
+        given = on_this_machine(settings)
+        archive = ClassArchive(archive_folder(), given.get("spark.driver.extraClassPath", ""))
         java_options += ["-XX:+UseParallelGC", *archive.options(write_archive)]
-    settings.setdefault("spark.driver.extraJavaOptions", " ".join(java_options))
+    given.setdefault("spark.driver.extraJavaOptions", " ".join(java_options))
     merged = {"spark.redaction.regex": REDACTED, **defaults, **sockets(chosen)}
-    merged = {n: v for n, v in merged.items() if n not in submitted()} | settings
+    merged = {n: v for n, v in merged.items() if n not in submitted()} | given
     if SparkContext._gateway is None:
         start_jvm({"spark.master": chosen, **merged}, log)
         process = getattr(SparkContext._gateway, "proc", None)

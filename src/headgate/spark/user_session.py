@@ -57,7 +57,7 @@ def session(
     needed = jars.settings(*wanted)
     for name in wanted:
         needed |= MORE_SETTINGS.get(name, {})
-    return new_session(master, defaults=NEEDED, **{**needed, **texts})
+    return new_session(master, needed | texts, defaults=NEEDED)
 
 
 def default_connectors() -> list[str]:

@@ -213,7 +213,7 @@ def new_session(*uris: str) -> SparkSession:
             needed += parse_sink(uri, env=Environment(os.environ)).connector.jars
         else:
             needed += parse_source(uri, env=Environment(os.environ)).connector.jars
-    return session(write_archive=False, **jars.settings(*dict.fromkeys(needed)))
+    return session(settings=jars.settings(*dict.fromkeys(needed)))
 
 
 def in_utc(spark: SparkSession) -> SparkSession:
