@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from headgate.core.errors import UsageError
 from headgate.core.limits import BATCH_BYTES
 from headgate.spark.class_archive import ClassArchive, archive_folder
+from headgate.spark.settings import check_sql_settings
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -185,6 +186,7 @@ def session(
     merged = {"spark.redaction.regex": REDACTED, **SETTINGS, **sockets(chosen), **settings}
     if SparkContext._gateway is None:
         start_jvm({"spark.master": chosen, **merged}, log)
+        check_sql_settings(SparkContext._jvm, merged)
         process = getattr(SparkContext._gateway, "proc", None)
         if archive is not None and archive.is_written and process is not None:
             atexit.register(archive.finish, process)
