@@ -185,7 +185,7 @@ def not_started(error: Exception, log: Path, settings: Mapping[str, str]) -> Usa
     reason = reason_of(error)
     if "GATEWAY_EXITED" in str(error):  # the JVM's own words are in its output
         lines = [line.strip() for line in output.splitlines() if ERROR_LINE.search(line)]
-        reason = lines[-1] if lines else reason
+        reason = lines[-1].rstrip(".") if lines else reason
     blamed = [name for name in settings if name in f"{reason}{output}"]
     which = f" with the setting {blamed[0]}" if blamed else ""
     return UsageError(f"Spark did not start{which}: {reason}; the full trace is in {log}")

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from headgate.core.errors import UsageError
 from headgate.core.limits import BATCH_BYTES
 from headgate.spark.class_archive import ClassArchive, archive_folder
+from headgate.spark.settings import check_sql_settings
 
 NEEDED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
@@ -226,6 +227,7 @@ def session(
     merged = {n: v for n, v in merged.items() if n not in submitted()} | given
     if SparkContext._gateway is None:
         start_jvm({"spark.master": chosen, **merged}, log)
+        check_sql_settings(SparkContext._jvm, merged)
         process = getattr(SparkContext._gateway, "proc", None)
         if archive is not None and archive.is_written and process is not None:
             atexit.register(archive.finish, process)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from headgate.core.errors import UsageError, shown
+from headgate.core.errors import UsageError, reason_of, shown
 
 _SIZE = (re.compile(r"\d+(\.\d+)?([kmgtp]b?|b)?", re.IGNORECASE), "a size, such as 512m or 2g")
 _COUNT = (re.compile(r"[1-9]\d*"), "a whole number from 1 on")
@@ -38,6 +39,22 @@ def check_settings(settings: Mapping[str, str]) -> None:
         for ending, (pattern, must_be) in _KINDS.items():
             if name.endswith(ending) and not pattern.fullmatch(value.strip()):
                 raise UsageError(f"{name} is {shown(value)}; it must be {must_be}")
+
+
+def check_sql_settings(jvm: Any, settings: Mapping[str, str]) -> None:
+    """Refuse values of `spark.sql.…` that Spark would refuse, by the JVM, before it has a session.
+
+    A session with such a value cannot even raise: PySpark asks it how to show the error.
+    """
+    checked = jvm.org.apache.spark.sql.internal.SQLConf()
+    for name, value in settings.items():
+        if name.startswith("spark.sql."):
+            try:
+                checked.setConfString(name, value)
+            except Exception as error:  # whichever class it is in this version of Spark
+                raise UsageError(
+                    f"{name} is {shown(value)}; Spark says: {reason_of(error)}"
+                ) from None
 
 
 def check_master(master: str | None) -> None:
