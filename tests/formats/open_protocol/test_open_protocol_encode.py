@@ -449,6 +449,23 @@ def test_time_stands_for_a_commit_number_that_is_not_known() -> None:
     assert ["commit-ts-unknown", "event-time"] == lost(event)
 
 
+def test_without_a_commit_number_the_place_in_the_binlog_keeps_the_order() -> None:
+    """Files, positions in them, rows of an event; the time is lost, and said to be."""
+    places = [("b.000009", 4, 0), ("b.000009", 900, 0), ("b.000009", 900, 1),
+              ("b.000009", 920, 0), ("b.000009", 2**33, 9_000), ("b.000010", 4, 0)]  # fmt: skip
+    events = [
+        change(commit_ts=None, event_time=TIME, types={"id": ColumnType("int")}, after={"id": "1"},
+               position={"file": file, "pos": str(pos), "row": str(row)})
+        for file, pos, row in places
+    ]  # fmt: skip
+    numbers = [again(event).commit_ts or 0 for event in events]
+
+    assert sorted(set(numbers)) == numbers
+    assert ["position", "commit-ts-place", "event-time"] == lost(events[0])
+    events[0].position = {"file": "b.000009", "pos": str(2**40), "row": "0"}
+    assert ["position", "commit-ts-unknown"] == lost(events[0])
+
+
 def test_a_time_that_the_commit_number_does_not_hold_is_counted() -> None:
     types = {"id": ColumnType("int")}
 
