@@ -20,9 +20,7 @@ from headgate.cli.job_options import read_job
 from headgate.cli.main import cli
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-MISSING = "not on this branch"
-"""Of a block whose feature is not there yet: it is not looked at."""
-REASONS = {"needs Kafka", "needs a cluster", "shows the form", MISSING}
+REASONS = {"needs Kafka", "needs a cluster", "shows the form"}
 SERVER = re.compile(r"\b(kafka|rocketmq|datahub|mysql|mariadb|spark|delta\+s3a|s3a)://")
 """A command or a program that names a server needs one."""
 _BLOCK = re.compile(
@@ -75,7 +73,6 @@ def blocks(page: Path) -> list[Block]:
         Block(page, text[: m.start("text")].count("\n"), m["language"], m["title"], m["text"],
               m["reason"])
         for m in _BLOCK.finditer(text)
-        if m["reason"] != MISSING
     ]  # fmt: skip
 
 
