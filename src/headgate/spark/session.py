@@ -187,20 +187,25 @@ def submitted() -> dict[str, str]:
 
 
 def session(
-    master: str | None = None,
-    *,
-    write_archive: bool = False,
-    defaults: Mapping[str, str] = SETTINGS,
-    **settings: str,
+    master: str | None = None, *, write_archive: bool = False, **settings: str
 ) -> SparkSession:
     """A session for decoding; workers use this Python.
 
-    `write_archive` says whether its JVM may write the class archive when it ends. `defaults` are
-    settings that neither the caller nor spark-submit gives.
+    `write_archive` says whether its JVM may write the class archive when it ends.
 
     >>> session("local[2]").conf.get("spark.sql.session.timeZone")
     'UTC'
     """
+    return start(master, SETTINGS, settings, write_archive)
+
+
+def start(
+    master: str | None,
+    defaults: Mapping[str, str],
+    settings: dict[str, str],
+    write_archive: bool = False,
+) -> SparkSession:
+    """A session with settings; `defaults` count where neither they nor spark-submit have one."""
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise UsageError("Spark needs a JDK (17 or newer) and none was found; install one")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

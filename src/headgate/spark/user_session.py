@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.core.errors import UsageError
 from headgate.spark import jars
-from headgate.spark.session import NEEDED, is_remote, running_session
-from headgate.spark.session import session as new_session
+from headgate.spark.session import NEEDED, is_remote, running_session, start
 
 MORE_SETTINGS = {
     "delta": {
@@ -57,7 +56,7 @@ def session(
     needed = jars.settings(*wanted)
     for name in wanted:
         needed |= MORE_SETTINGS.get(name, {})
-    return new_session(master, defaults=NEEDED, **{**needed, **texts})
+    return start(master, NEEDED, {**needed, **texts})
 
 
 def default_connectors() -> list[str]:
