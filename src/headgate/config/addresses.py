@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -261,10 +262,12 @@ def _plain_words() -> frozenset[str]:
     classes: list[type] = [
         cls for f in formats for cls in (f.options, f.encoding and f.encoding.options) if cls
     ]
-    registered_connectors: list[tuple[Registry[Any], str]] = [
-        (registry, name) for registry in (SOURCES, SINKS) for name in registry.entries
-    ]
-    connectors = [registry.load(name) for registry, name in registered_connectors]
+    registries: tuple[Registry[Any], ...] = (SOURCES, SINKS)
+    connectors = []
+    for registry in registries:
+        for name in registry.entries:
+            with suppress(UsageError):  # its extra is not installed: no URI of it is used
+                connectors.append(registry.load(name))
     classes += [each.Options for each in connectors]
     plain = {spelled(f.name) for cls in classes for f in fields(cls) if not f.metadata["private"]}
     tolerated = {word for each in connectors for word in getattr(each, "tolerated", ())}

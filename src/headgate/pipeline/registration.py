@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,6 @@ from headgate.arrow.events import EVENT_SCHEMA, SOURCE_COLUMNS, decode_batches, 
 from headgate.codec.decoder import decoder
 from headgate.core.errors import UsageError
 from headgate.formats.base import Decode
-from headgate.pipeline.data_sources import MySQLEvents
 from headgate.sources.message_files import Split, expand, read, splits
 from headgate.spark.api import fast_worker
 
@@ -39,9 +39,9 @@ def register(spark: SparkSession) -> None:
 
         spark.read.format("headgate").option("format", "debezium").load("/data/messages")
 
-    `headgate.mysql` is a stream of events; its options are those of a `mysql://` source
-    (docs/mysql.md), and `state` a directory for what it has to remember beside the query's
-    checkpoint, which belongs to one query:
+    `headgate.mysql`, with headgate[mysql], is a stream of events. Its options are those of a
+    `mysql://` source (docs/mysql.md), and `state`: a directory for what it has to remember beside
+    the query's checkpoint, which belongs to one query:
 
         spark.readStream.format("headgate.mysql")
             .option("url", "mysql://cdc:${PASSWORD}@db:3306")
@@ -50,8 +50,12 @@ def register(spark: SparkSession) -> None:
             .load()
     """
     spark.dataSource.register(MessageFiles)
-    spark.dataSource.register(MySQLEvents)
-    spark.udtf.register(FUNCTION, arrow_udtf(DecodeTable, returnType=EVENTS))
+    function: Any = arrow_udtf(DecodeTable, returnType=EVENTS)
+    spark.udtf.register(FUNCTION, function)
+    if find_spec("pymysql"):
+        from headgate.pipeline.data_sources import MySQLEvents
+
+        spark.dataSource.register(MySQLEvents)
 
 
 class DecodeTable:

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, cast
 from zipimport import zipimporter
@@ -52,6 +53,7 @@ READ_COLUMNS = {
 
 def decode(
     df: DataFrame,
+    /,
     format: str = "auto",
     *,
     timezone: str | None = None,
@@ -96,6 +98,7 @@ def decode(
 
 def encode(
     events: DataFrame,
+    /,
     format: str,
     *,
     timezone: str | None = None,
@@ -156,41 +159,43 @@ def encode(
 
 
 def for_transform(
-    function: Callable[Concatenate[DataFrame, P], DataFrame], doc: str
-) -> Callable[P, Callable[[DataFrame], DataFrame]]:
-    """A function that takes all but the DataFrame, and returns one for `df.transform`."""
+    function: Callable[Concatenate[DataFrame, P], DataFrame],
+) -> Callable[[Callable[..., Any]], Callable[P, Callable[[DataFrame], DataFrame]]]:
+    """Give a function the options of another one, which it calls with a DataFrame later."""
 
-    def make(*args: P.args, **options: P.kwargs) -> Callable[[DataFrame], DataFrame]:
-        return lambda df: function(df, *args, **options)
+    def with_options(named: Callable[..., Any]) -> Callable[P, Callable[[DataFrame], DataFrame]]:
+        @wraps(named)
+        def make(*args: P.args, **options: P.kwargs) -> Callable[[DataFrame], DataFrame]:
+            return lambda df: function(df, *args, **options)
 
-    whole = inspect.signature(function)
-    make.__signature__ = whole.replace(  # type: ignore[attr-defined]
-        parameters=list(whole.parameters.values())[1:],
-        return_annotation=Callable[[DataFrame], DataFrame],
-    )
-    make.__name__ = make.__qualname__ = f"{function.__name__}r"
-    make.__doc__ = doc
-    return make
+        _, *options = inspect.signature(function).parameters.values()
+        shown: Any = make
+        shown.__signature__ = inspect.signature(named).replace(parameters=options)
+        return make
+
+    return with_options
 
 
-decoder = for_transform(
-    decode,
-    """`decode` as a function for `df.transform`.
+@for_transform(decode)
+def decoder() -> Callable[[DataFrame], DataFrame]:
+    """`decode` as a function for `df.transform`, with the same options.
 
     >>> df = spark.createDataFrame([('{"ts_ms":1}',)], "value string")
     >>> df.transform(decoder("debezium")).first().kind
     'heartbeat'
-    """,
-)
-encoder = for_transform(
-    encode,
-    """`encode` as a function for `df.transform`.
+    """
+    raise NotImplementedError
+
+
+@for_transform(encode)
+def encoder() -> Callable[[DataFrame], DataFrame]:
+    """`encode` as a function for `df.transform`, with the same options.
 
     >>> df = spark.createDataFrame([('{"ts_ms":1}',)], "value string")
     >>> df.transform(decoder()).transform(encoder("maxwell:oms")).first().topic is None
     True
-    """,
-)
+    """
+    raise NotImplementedError
 
 
 def dead_letters(
