@@ -15,7 +15,8 @@ pytest.importorskip("numba")
 CONVERT = """
 import json, time
 import pyarrow as pa
-from headgate.fastpath import compilation, convert, kernel
+from headgate.fastpath import convert, kernel
+from headgate.fastpath.compilation import SPLICING
 
 def batch(first, rows=2_500):
     texts = [json.dumps({"database": "d", "table": "t", "type": "insert", "ts": 1, "xid": n,
@@ -29,17 +30,17 @@ def timed(first):
     assert rows == 2_500
     return time.monotonic() - start
 
-cold = compilation.is_cached()
+cold = SPLICING.is_cached()
 while_compiling = [timed(n * 2_500) for n in range(3)]
-compiling = compilation.preparing().is_alive()
-compilation.preparing().join()
+compiling = SPLICING.preparing.is_alive()
+SPLICING.preparing.join()
 functions = [each for each in vars(kernel).values() if hasattr(each, "signatures")]
 before = sum(len(each.signatures) for each in functions)
 timed(10_000), timed(12_500)
 print(json.dumps({
     "cold": cold, "seconds": while_compiling, "compiling": compiling,
     "spliced": made.splicer is not None and len(made.splicer.program.templates) > 0,
-    "cached": compilation.is_cached(),
+    "cached": SPLICING.is_cached(),
     "compiled since": sum(len(each.signatures) for each in functions) - before,
 }))
 """
