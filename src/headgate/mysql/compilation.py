@@ -12,16 +12,16 @@ ROW_LOOPS = CompiledAhead(
 
 
 def call_loops() -> None:
-    """Call each loop, on nothing."""
+    """Call each loop with arguments of every type that it is given: each is compiled by itself."""
     from headgate.mysql import kernel, packet_kernel
 
-    octets, nothing = np.frombuffer(b"\0" * 4, np.uint8), np.empty((0, 1), np.int64)
+    octets, cells = np.frombuffer(b"\0" * 4, np.uint8), np.full((2, 2), -1)
     numbers, one = np.zeros(0, np.int64), np.zeros(1, np.int64)
-    kernel.walk_rows(octets, numbers, one, 1, 1, numbers, nothing, nothing, False)
-    kernel.put_rows(
-        octets, nothing, nothing, np.zeros((1, 5), np.int64), one, octets,
-        np.zeros((0, 1), np.int64), octets, np.zeros(0, np.uint8), np.zeros(1, np.int32),
-        np.zeros(0, np.bool_),
-    )  # fmt: skip
-    cells = np.zeros((1, 1), np.int64)
+    kernel.walk_rows(octets, numbers, one, 1, 1, numbers, cells[:0], cells[:0], False)
+    for nulls in (cells, cells[:, :1]):  # rows of one image; and of one of two, with gaps between
+        kernel.put_rows(
+            octets, nulls, nulls, np.zeros((2, 5), np.int64), one, octets,
+            np.zeros((0, 3), np.int64), octets, np.zeros(0, np.uint8), np.zeros(5, np.int32),
+            np.zeros(4, np.bool_),
+        )  # fmt: skip
     packet_kernel.walk_packets(octets, 1, 1, cells, cells)
