@@ -15,7 +15,8 @@ pytest.importorskip("numba")
 CONVERT = """
 import json, time
 import pyarrow as pa
-from headgate.fastpath import compilation, convert, kernel
+from headgate.fastpath import convert, kernel
+from headgate.fastpath.compilation import SPLICING
 
 def batch(first, rows=2_500):
     texts = [json.dumps({"database": "d", "table": "t", "type": "insert", "ts": 1, "xid": n,
@@ -29,17 +30,17 @@ def timed(first):
     assert rows == 2_500
     return time.monotonic() - start
 
-cold = compilation.is_cached()
+cold = SPLICING.is_cached()
 while_compiling = [timed(n * 2_500) for n in range(3)]
-compiling = compilation.preparing().is_alive()
-compilation.preparing().join()
+compiling = SPLICING.preparing.is_alive()
+SPLICING.preparing.join()
 functions = [each for each in vars(kernel).values() if hasattr(each, "signatures")]
 before = sum(len(each.signatures) for each in functions)
 timed(10_000), timed(12_500)
 print(json.dumps({
     "cold": cold, "seconds": while_compiling, "compiling": compiling,
     "spliced": made.splicer is not None and len(made.splicer.program.templates) > 0,
-    "cached": compilation.is_cached(),
+    "cached": SPLICING.is_cached(),
     "compiled since": sum(len(each.signatures) for each in functions) - before,
 }))
 """
@@ -61,3 +62,31 @@ def test_with_an_empty_cache_no_batch_waits_and_later_ones_are_spliced(tmp_path:
     assert told["spliced"]
     assert told["cached"]
     assert 0 == told["compiled since"]
+
+
+READ_ROWS = """
+import numpy as np
+from headgate.mysql import compiled, kernel
+from headgate.mysql.compilation import ROW_LOOPS
+from headgate.mysql.images import Layout
+from headgate.mysql.values import SIGNED, Reader
+
+ROW_LOOPS.preparing.join()
+functions = [each for each in vars(kernel).values() if hasattr(each, "signatures")]
+before = sum(len(each.signatures) for each in functions)
+layout = Layout([0], ["id"], [Reader(4, None, SIGNED, 4)])
+row = b"\\0" + (7).to_bytes(4, "little")
+for layouts in ([layout], [layout, layout]):
+    data = row * len(layouts) * 3
+    walked = compiled.walk(data, np.array([len(data)]), layouts)
+    for cells in walked.images:
+        assert compiled.texts(data, cells, layout).to_pylist() == ["7"] * 3
+assert ROW_LOOPS.is_ready() and ROW_LOOPS.is_cached()
+print(sum(len(each.signatures) for each in functions) - before)
+"""
+
+
+def test_loops_that_read_rows_are_compiled_for_rows_of_one_image_and_of_two() -> None:
+    ran = subprocess.run([sys.executable, "-c", READ_ROWS], capture_output=True, timeout=300)
+
+    assert b"0\n" == ran.stdout, ran.stderr.decode()

@@ -35,7 +35,7 @@ Message = tuple["bytes | None", "bytes | None"]
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Learn of few rows, and at once."""
-    compilation.preparing().join()
+    compilation.SPLICING.preparing.join()
     monkeypatch.setattr(convert, "WARM", 0)
     monkeypatch.setattr(splicer, "ENOUGH", 3)
     monkeypatch.setattr(splicer, "WORTH", 0.0)

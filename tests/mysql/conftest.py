@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.mysql import rows
+from headgate.mysql.compilation import ROW_LOOPS
 
 
 @pytest.fixture(params=["mysql", "mariadb"])
@@ -22,4 +23,5 @@ def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
         monkeypatch.setattr(rows, "_compiled", lambda: None)
     else:
         pytest.importorskip("numba")
+        ROW_LOOPS.preparing.join()
     return str(request.param)

@@ -14,6 +14,7 @@ from binlog_capture import REPLICA, Capture
 from headgate.arrow.records import events_of
 from headgate.core.event import Event
 from headgate.mysql import query_rows
+from headgate.mysql.compilation import ROW_LOOPS
 from headgate.mysql.connection import Start
 from headgate.mysql.definitions import current_table
 from headgate.mysql.login import Login
@@ -56,6 +57,8 @@ def chunk_rows(server: Any, chunk: Chunk, at: Start) -> list[Event]:
 def walking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "plain":
         monkeypatch.setattr(query_rows, "_compiled", lambda: None)
+    else:
+        ROW_LOOPS.preparing.join()
 
 
 def test_every_type_is_as_the_binlog_has_it(server: Any, walking: None) -> None:

@@ -21,6 +21,7 @@ from messages import canal, maxwell
 from splicing import splice_at_once
 from ticdc_messages import TSO, ticdc, watermark
 
+from headgate.fastpath import compilation
 from headgate.landing.changes import unpack
 from headgate.pipeline import fast_path
 from headgate.pipeline.partition_worker import worker_function
@@ -73,7 +74,7 @@ def both(
     root: Path, messages: list[Any], source: str = "canal-json", sink: str = "memory:", **more: Any
 ) -> tuple[dict[str, list[dict[str, Any]]], int]:
     """The rows that both ways give, and how many of them were spliced."""
-    with mock.patch.object(fast_path, "is_ready", return_value=False):
+    with mock.patch.object(compilation.SPLICING, "is_ready", return_value=False):
         decoded = passed(root, messages, source, sink, **more)
     taken: list[int] = []
     accepts = TableOutput.accepts

@@ -17,7 +17,7 @@ from headgate.codec.encoder import Encoded, Encoder
 from headgate.codec.packing import spread
 from headgate.core.errors import SpliceError
 from headgate.core.event import Event, qualified
-from headgate.fastpath.compilation import can_compile, is_compiled
+from headgate.fastpath.compilation import SPLICING
 from headgate.formats import load, registered, split, traits_of
 from headgate.formats.base import Decode
 
@@ -110,7 +110,9 @@ class FastConverter:
         """This process's splicer for the conversion, once enough messages have come."""
         if self.ddl:
             self.rows_since_ddl += rows
-            return self.new_splicer() if self.rows_since_ddl > WARM and is_ready() else None
+            return (
+                self.new_splicer() if self.rows_since_ddl > WARM and SPLICING.is_ready() else None
+            )
         codecs = self.codecs
         name = repr((codecs.format, codecs.options, codecs.target, codecs.target_options))
         return shared_splicer(name, rows, self.new_splicer)
@@ -171,11 +173,6 @@ def in_rows(
     return merged
 
 
-def is_ready() -> bool:
-    """Whether splicing is possible, and compiled; the first call starts to compile."""
-    return can_compile() and is_compiled()
-
-
 MAX_SPLICERS = 8
 _splicers: dict[str | bytes, Splicer] = {}
 _seen: Counter[str | bytes] = Counter()
@@ -187,7 +184,7 @@ def shared_splicer(name: str | bytes, rows: int, make: Callable[[], Splicer]) ->
     And None until the loop is compiled: until then the codecs do the work, and no batch waits.
     """
     _seen[name] += rows
-    if name not in _splicers and _seen[name] > WARM and is_ready():
+    if name not in _splicers and _seen[name] > WARM and SPLICING.is_ready():
         if len(_splicers) >= MAX_SPLICERS:
             _splicers.clear()
         _splicers[name] = make()

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from select import select
 from typing import Any, NamedTuple
 
@@ -19,6 +17,7 @@ import pyarrow as pa
 from pymysql.constants import COMMAND
 
 from headgate.core.mysql_types import parse_type
+from headgate.mysql.compilation import ROW_LOOPS
 from headgate.mysql.connection import MOST_IN_PACKET, Connection, refusal
 from headgate.mysql.errors import DisconnectedError
 from headgate.mysql.images import Cells, Layout, texts
@@ -197,10 +196,9 @@ class _Packets:
 _COMPILED = "headgate.mysql.compiled"
 
 
-@cache
 def _compiled() -> Any:
-    """The compiled loop; None without Numba."""
-    return import_module("headgate.mysql.packet_kernel") if find_spec("numba") else None
+    """The compiled loop; None without Numba, and until it is compiled."""
+    return import_module("headgate.mysql.packet_kernel") if ROW_LOOPS.is_ready() else None
 
 
 def table_layout(columns: Sequence[tuple[str, str]]) -> tuple[list[str], Layout]:

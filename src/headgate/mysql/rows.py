@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +13,7 @@ import pyarrow as pa
 from headgate.arrow.events import TEXT_MAP
 from headgate.core.values import names_json
 from headgate.mysql.columns import ResolvedTable
+from headgate.mysql.compilation import ROW_LOOPS
 from headgate.mysql.errors import malformed
 from headgate.mysql.events import HEADER_SIZE, packed_int, uncompressed
 from headgate.mysql.images import (
@@ -208,7 +207,6 @@ def _with_texts(values: pa.Array, texts: dict[tuple[int, int], str], width: int)
     return pa.array(cells, pa.string())
 
 
-@cache
 def _compiled() -> Any:
-    """The compiled loops; None without Numba."""
-    return import_module("headgate.mysql.compiled") if find_spec("numba") else None
+    """The compiled loops; None without Numba, and until they are compiled."""
+    return import_module("headgate.mysql.compiled") if ROW_LOOPS.is_ready() else None

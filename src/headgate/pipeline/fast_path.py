@@ -24,10 +24,10 @@ from headgate.codec.encoder import Encoder
 from headgate.codec.schemas import Schemas
 from headgate.config.job import Job
 from headgate.core.event import Event, qualified
+from headgate.fastpath.compilation import SPLICING
 from headgate.fastpath.convert import (
     answer,
     has_templates,
-    is_ready,
     reads_key,
     shared_splicer,
     unordered,
@@ -134,7 +134,7 @@ class FastPath:
 
         The first batch has it compiled: a job has more messages than it takes to pay.
         """
-        if not is_ready():
+        if not SPLICING.is_ready():
             return None
         return shared_splicer(self.name, messages.num_rows, self.new_splicer)
 

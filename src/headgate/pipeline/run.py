@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.config.job import Job
 from headgate.core.connectors import Directory
 from headgate.core.errors import HeadgateError, SpliceError, UsageError, reason_of
-from headgate.fastpath.compilation import can_compile, fill_cache, is_cached
+from headgate.fastpath.compilation import SPLICING, can_compile
 from headgate.fastpath.convert import has_templates
 from headgate.pipeline import partition_worker, status
 from headgate.pipeline.engine import Engine
@@ -192,12 +192,17 @@ def not_started(error: Exception, log: Path, settings: Mapping[str, str]) -> Usa
 
 
 def compile_ahead(job: Job, say: Callable[[str], None]) -> None:
-    """Have the fast path compiled before a batch needs it, where this machine has not done so."""
-    if not (has_templates(job.source.format, job.source.options) and can_compile()):
-        return
-    if is_cached() is False:
+    """Have compiled what batches will need, where this machine has not done so yet."""
+    source = job.source
+    needed = [source.connector.compiled()]
+    if source.connector.gives == "messages" and has_templates(source.format, source.options):
+        needed.append(SPLICING)
+    missing = [each for each in needed if each is not None and can_compile()]
+    missing = [each for each in missing if each.is_cached() is False]
+    if missing:
         say("compiling the fast path in the background, once on this machine; no batch waits")
-        threading.Thread(target=fill_cache, name="compile", daemon=True).start()
+    for each in missing:
+        threading.Thread(target=each.fill_cache, name="compile", daemon=True).start()
 
 
 def start_workers(spark: SparkSession) -> None:

@@ -25,6 +25,8 @@ from headgate.spark.storage import Storage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from headgate.fastpath.compilation import CompiledAhead
+
 Message = tuple[bytes | None, bytes | None, str | None]
 """Key, value and topic."""
 Files = list[tuple[str, str]]
@@ -153,6 +155,10 @@ class Source(Connector, Protocol):
 
         None where messages are read.
         """
+        return None
+
+    def compiled(self) -> CompiledAhead | None:
+        """What is compiled for reading; a job has it done before its first batch."""
         return None
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headgate.core.event import Event
+    from headgate.fastpath.compilation import CompiledAhead
 
 EXAMPLE = "mysql://USER:PASSWORD@HOST:PORT/DATABASE.TABLE"
 WORDS = ("initial", "latest", "earliest")
@@ -130,6 +131,12 @@ class MySQLSource(Source):
     def database(self) -> tuple[str, Sequence[str]]:
         """All databases of the server, and the tables that are captured."""
         return self.login.uri, self.patterns.patterns
+
+    def compiled(self) -> CompiledAhead:
+        """The loops that read rows."""
+        from headgate.mysql.compilation import ROW_LOOPS
+
+        return ROW_LOOPS
 
     def open(self, spark: SparkSession, origin: Origin) -> Reader:
         """The reader of a job that starts."""

@@ -157,6 +157,6 @@ class RocketMQSource(Source):
         for topic, each in queues.items():
             own.pull(topic, each[0], own.max_offset(topic, each[0]), 1, self.group)
 
-    def missing(self, topics: Iterable[str]) -> UsageError:
+    def missing(self, topics: Sequence[str]) -> UsageError:
         """The error for topics that there are not."""
         return UsageError(f"{self.connection.address}: {no_topic(topics, self.client().topics())}")
