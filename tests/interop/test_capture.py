@@ -68,11 +68,12 @@ APART = ("debezium-smt:debezium", "debezium-smt:oms", *WITHOUT_DDL)
 GROUPS = {
     "whole": Group(tuple(spec for spec in SPECS if spec not in APART)),
     "without old rows": Group(("debezium-smt:debezium",), KEYED),
-    "without DDL": Group(WITHOUT_DDL, ("orders", "items", "journal", "nothing"), False),
+    "without DDL": Group(WITHOUT_DDL, ("orders", "items", "journal"), False),
     "without names": Group(("debezium-smt:oms",), ("orders",), False),
 }
 """Together every dialect. One that has no row before a change cannot tell which of two equal rows
-of a table without a key is gone; one without names is of one table."""
+of a table without a key is gone; one without DDL has nothing of an empty table; one without names
+is of one table."""
 
 
 def parameters(options: Mapping[str, Any]) -> str:
@@ -244,7 +245,11 @@ def test_the_check_says_which_privilege_is_missing(
 def test_incomplete_row_images_are_landed(
     image: str, mysql: Any, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The server writes the key and what changed: the rest of a landed row stays as it is."""
+    """The server writes the key and what changed: the rest of a landed row stays as it is.
+
+    With MINIMAL an insert lacks columns that take their default, which nobody can land: so none is
+    added here, as it is with NOBLOB.
+    """
     workload = Workload(mysql, 11)
     workload.create()
     source, lake = f"{login(mysql)}/{DATABASE}.*", f"delta://{tmp_path}/lake"
@@ -252,14 +257,16 @@ def test_incomplete_row_images_are_landed(
     mysql.run(f"SET GLOBAL binlog_row_image = '{image}'")
     try:
         change(workload, 5)
-        workload.alter(0)
-        change(workload, 6)
+        if image == "NOBLOB":
+            workload.alter(0)
+            change(workload, 6)
         mysql.run(f"UPDATE {DATABASE}.orders SET doc = NULL, note = 'all' WHERE id < 50")
         once(spark, tmp_path, source, lake)
     finally:
         mysql.run("SET GLOBAL binlog_row_image = 'FULL'")
 
-    assert {} == differing(spark, mysql, lake, ALL)
+    tables = ALL if image == "NOBLOB" else ALL[:-1]
+    assert {} == differing(spark, mysql, lake, tables)
 
 
 def test_a_job_goes_on_with_a_promoted_replica(
