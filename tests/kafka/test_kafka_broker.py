@@ -87,16 +87,6 @@ def test_spark_reads_and_writes(broker: Broker, spark: SparkSession) -> None:
     assert [(p - 1, *rest) for p, *rest in broker.consume(target)] == broker.consume(source)
 
 
-@pytest.mark.spark
-def test_killed_and_started_again_it_has_its_messages() -> None:
-    with Broker() as broker:
-        broker.create_topic("kept")
-        broker.produce("kept", [(b"k", b"v", 0, None)])
-        broker.kill()
-        broker.start()
-        assert broker.consume("kept") == [(0, 0, b"k", b"v", None)]
-
-
 DIES = """
 import os, sys
 from kafka_broker import Broker

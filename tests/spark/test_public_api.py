@@ -50,12 +50,6 @@ def test_options_that_all_formats_have_are_keywords(function: object, options: t
     assert OptionValue == hints["options"]
 
 
-def test_functions_for_transform_have_the_options_of_those_they_call() -> None:
-    for of, function in ((headgate.decoder, headgate.decode), (headgate.encoder, headgate.encode)):
-        expected = list(inspect.signature(function).parameters)[1:]
-        assert expected == list(inspect.signature(of).parameters)
-
-
 def test_without_spark_the_line_to_type_is_in_the_error() -> None:
     program = (
         "import sys; sys.modules['pyspark'] = None\n"

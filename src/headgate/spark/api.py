@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial
 from itertools import chain
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, cast
 from zipimport import zipimporter
 
 import pyarrow as pa
@@ -25,7 +24,6 @@ from headgate.core.errors import UsageError
 from headgate.core.options import OptionValue
 from headgate.fastpath.convert import converter
 
-P = ParamSpec("P")
 EVENT_DDL = """
     kind string, op string, database string, table string, schema string, key array<string>,
     before map<string, string>, after map<string, string>,
@@ -53,7 +51,6 @@ READ_COLUMNS = {
 
 def decode(
     df: DataFrame,
-    /,
     format: str = "auto",
     *,
     timezone: str | None = None,
@@ -98,7 +95,6 @@ def decode(
 
 def encode(
     events: DataFrame,
-    /,
     format: str,
     *,
     timezone: str | None = None,
@@ -158,44 +154,24 @@ def encode(
     return events.select(*event_columns(events)).mapInArrow(run, RECORD_DDL)
 
 
-def for_transform(
-    function: Callable[Concatenate[DataFrame, P], DataFrame],
-) -> Callable[[Callable[..., Any]], Callable[P, Callable[[DataFrame], DataFrame]]]:
-    """Give a function the options of another one, which it calls with a DataFrame later."""
-
-    def with_options(named: Callable[..., Any]) -> Callable[P, Callable[[DataFrame], DataFrame]]:
-        @wraps(named)
-        def make(*args: P.args, **options: P.kwargs) -> Callable[[DataFrame], DataFrame]:
-            return lambda df: function(df, *args, **options)
-
-        _, *options = inspect.signature(function).parameters.values()
-        shown: Any = make
-        shown.__signature__ = inspect.signature(named).replace(parameters=options)
-        return make
-
-    return with_options
-
-
-@for_transform(decode)
-def decoder() -> Callable[[DataFrame], DataFrame]:
-    """`decode` as a function for `df.transform`, with the same options.
+def decoder(format: str = "auto", **options: OptionValue) -> Callable[[DataFrame], DataFrame]:
+    """`decode` as a function for `df.transform`, with the options of `decode`.
 
     >>> df = spark.createDataFrame([('{"ts_ms":1}',)], "value string")
     >>> df.transform(decoder("debezium")).first().kind
     'heartbeat'
     """
-    raise NotImplementedError
+    return partial(cast("Callable[..., DataFrame]", decode), format=format, **options)
 
 
-@for_transform(encode)
-def encoder() -> Callable[[DataFrame], DataFrame]:
-    """`encode` as a function for `df.transform`, with the same options.
+def encoder(format: str, **options: OptionValue) -> Callable[[DataFrame], DataFrame]:
+    """`encode` as a function for `df.transform`, with the options of `encode`.
 
     >>> df = spark.createDataFrame([('{"ts_ms":1}',)], "value string")
     >>> df.transform(decoder()).transform(encoder("maxwell:oms")).first().topic is None
     True
     """
-    raise NotImplementedError
+    return partial(cast("Callable[..., DataFrame]", encode), format=format, **options)
 
 
 def dead_letters(
