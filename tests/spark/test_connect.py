@@ -59,5 +59,5 @@ def test_everything_on_dataframes_works_on_a_connect_session() -> None:
         "['malformed-json']",
         "1",
         "['invalid', 'row']",
-        "a job cannot run on a remote Spark session",
+        "a job cannot run on a Spark Connect session",
     ], done.stderr[-2000:]
