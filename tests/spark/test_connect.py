@@ -38,7 +38,7 @@ print(sorted(e.kind for e in spark.sql(sql).collect()))
 try:
     headgate.run(source="in", sink="file:out?protocol=maxwell", spark=spark)
 except headgate.UsageError as error:
-    print(str(error)[:47])
+    print(str(error).partition(';')[0])
 spark.stop()
 """
 
@@ -59,5 +59,5 @@ def test_everything_on_dataframes_works_on_a_connect_session() -> None:
         "['malformed-json']",
         "1",
         "['invalid', 'row']",
-        "a job cannot run on a Spark Connect session; gi",
+        "a job cannot run on a Spark Connect session",
     ], done.stderr[-2000:]

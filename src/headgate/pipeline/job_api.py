@@ -45,7 +45,7 @@ def run(
     spark = spark or running_session()
     if spark is not None and is_remote(spark):
         raise UsageError(
-            "a job cannot run on a Spark Connect session; give headgate.run a classic one, or use "
+            "a job cannot run on a Spark Connect session; run it where Spark's driver is, or use "
             "headgate.decode, rows and encode in a query of your own"
         )
     return run_job(read, once, spark=None if spark is None else apart(spark, read.settings))
