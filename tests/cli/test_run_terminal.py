@@ -114,12 +114,11 @@ def test_a_missing_topic_is_named_with_the_nearest_one(
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_said_in_one_line_before_spark_starts(
-    tmp_path: Path, source: str, settings: list[str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, settings: list[str], said: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     to = f"file:{tmp_path}/out?protocol=maxwell"
     words = [w for s in settings for w in ([s] if s.startswith("--") else ["--set", s])]
-    if not settings:
-        words = ["--set", f"pipeline.checkpoint={tmp_path}/state"]
     began = time.monotonic()
 
     done = run("run", "--from", source, "--to", to, *words)

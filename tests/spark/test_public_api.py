@@ -79,7 +79,8 @@ def test_a_command_that_needs_spark_says_the_line_to_type() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert 2 == done.returncode
-    assert done.stderr == (
+    assert done.stderr.splitlines() == [
+        "headgate: starting",
         "headgate: this command needs PySpark, which is not installed; "
-        "type: pip install 'headgate[spark]'\n"
-    )
+        "type: pip install 'headgate[spark]'",
+    ]

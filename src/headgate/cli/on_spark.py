@@ -34,6 +34,7 @@ from headgate.core.values import EPOCH
 from headgate.sources.message_files import MOST_SPLIT, STDIN, Split, splits
 from headgate.spark.api import EVENT_DDL
 from headgate.spark.filesystem import for_spark
+from headgate.spark.logs import temporary_log
 from headgate.spark.session import session
 from headgate.spark.splits import from_splits
 
@@ -75,7 +76,9 @@ def print_on_workers(
     def make(index: int) -> Iterator[pa.RecordBatch]:
         return line_batches(printed(parts[index][1], source))
 
-    df = from_splits(session(master), len(parts), make, from_arrow_schema(LINE_SCHEMA))
+    df = from_splits(
+        session(master, log=temporary_log()), len(parts), make, from_arrow_schema(LINE_SCHEMA)
+    )
     for row in local_rows(df):
         rejected = row["dead_letter"]
         yield bytes(row["line"]), None if rejected is None else dead_letter(rejected)
@@ -142,7 +145,9 @@ def count_on_workers(
         arrays = [pa.array(column, field.type) for column, field in zip(columns, COUNT_SCHEMA)]
         yield pa.RecordBatch.from_arrays(arrays, schema=COUNT_SCHEMA)
 
-    df = from_splits(session(master), len(parts), make, from_arrow_schema(COUNT_SCHEMA))
+    df = from_splits(
+        session(master, log=temporary_log()), len(parts), make, from_arrow_schema(COUNT_SCHEMA)
+    )
     for file, rows in by_file(files, parts, local_rows(df)):
         counts: FormatCounts = Counter()
         for _, *what, n in rows:
@@ -174,7 +179,7 @@ def write_events(
     files: list[str], source: Decoding, out: str, errors: str | None, master: str | None
 ) -> ErrorCounts:
     """Decode into Parquet; the dead letters are counted, and kept, from what was written."""
-    spark = session(master)
+    spark = session(master, log=temporary_log())
     parts = parts_of(files, spark.sparkContext.defaultParallelism)
     events = from_splits(
         spark, len(parts), lambda index: decoded(parts[index][1], source), EVENT_DDL
@@ -219,7 +224,7 @@ def write_records(
 
     `converter` makes a new converter for each split.
     """
-    spark = session(master)
+    spark = session(master, log=temporary_log())
     parts = parts_of(files, spark.sparkContext.defaultParallelism)
     rows = from_splits(
         spark,

@@ -26,7 +26,7 @@ def run(
 ) -> None:
     """Run a job: from a queue or files, in any dialect, to others in any other, or into tables."""
     if not json_logs:
-        click.echo(f"headgate: reading {job or 'the command line'}", err=True)
+        click.echo(f"headgate: reading {job}" if job else "headgate: starting", err=True)
     read = read_job(job, source, sinks, settings)
     from headgate.pipeline.run import run as run_job
 

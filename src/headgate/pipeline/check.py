@@ -32,7 +32,6 @@ from headgate.pipeline.table_targets import named, table_row
 from headgate.schema.ddl import event_changes
 from headgate.selection.selection import Selection, SelectionError
 from headgate.sinks.base import Target
-from headgate.spark.logs import temporary_log
 
 
 @dataclass
@@ -85,7 +84,7 @@ class Sample:
 def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
     """What a job would read, detect, route and write."""
     check_before_start(job, master, writes=False)
-    spark = job_session(job, master, log=temporary_log())
+    spark = job_session(job, master)
     job = with_session_settings(job, spark)
     check_conditions(spark, job)
     source = job.source.connector

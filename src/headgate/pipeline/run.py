@@ -135,8 +135,10 @@ def job_session(
 ) -> SparkSession:
     """The session of a job, with the connectors that it needs, and `more`.
 
-    `say` is called with what is being done; `log` gets what the JVM has to say.
+    `say` is called with what is being done; `log`, or else a temporary file, gets what the JVM
+    writes.
     """
+    log = log or temporary_log()
     needed = [
         *more,
         *job.source.connector.jars,
@@ -157,7 +159,7 @@ def job_session(
     try:
         spark = session(master, connectors | early, write_archive=long_running, log=log)
     except (PySparkException, Py4JError) as error:
-        raise not_started(error, log or temporary_log(), job.settings) from error
+        raise not_started(error, log, job.settings) from error
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in late.items():
         configuration.set(name.removeprefix(filesystem.PREFIX), value)
