@@ -156,6 +156,18 @@ def test_landed_at_once_and_verified_by_its_job(
     assert [f"{DATABASE}.orders"] == [table.table for table in equal.tables]
 
 
+def test_a_run_of_what_is_there_ends_while_others_write(
+    mariadb: Any, workload: Workload, spark: SparkSession, tmp_path: Path
+) -> None:
+    source, lake = f"{login(mariadb)}/{DATABASE}.*", f"delta://{tmp_path}/lake"
+    with workload:
+        for _ in range(4):
+            assert "stopped" == once(spark, tmp_path, source, lake).state
+
+    once(spark, tmp_path, source, lake)
+    assert {} == differing(spark, mariadb, lake, ("orders", "items", "journal", "nothing"))
+
+
 def test_a_stream_of_events_in_spark(
     mariadb: Any, workload: Workload, spark: SparkSession, tmp_path: Path
 ) -> None:
