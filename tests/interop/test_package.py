@@ -36,7 +36,7 @@ def orders(spark: SparkSession) -> DataFrame:
     reveal_type(headgate.run("job.yaml", once=True).totals.messages)
     headgate.decode(events, timezone=3)
     headgate.rows(events, "shop.orders", schema=["id"])
-    events.transform(headgate.encoder("debezium", strict="yes"))
+    headgate.encode(events, "debezium", strict="yes")
     headgate.run("job.yaml", one=True)
     return headgate.rows(events, "shop.orders")
 """
@@ -103,9 +103,9 @@ def test_codecs_work_without_spark(wheel: Path, tmp_path: Path) -> None:
 
     refused = ran("headgate", "run", "--from", FEED, "--to", "file:o?protocol=maxwell")
     assert (2, "") == (refused.returncode, refused.stdout)
-    assert refused.stderr == (
+    assert refused.stderr.splitlines()[-1] == (
         "headgate: this command needs PySpark, which is not installed; "
-        "type: pip install 'headgate[spark]'\n"
+        "type: pip install 'headgate[spark]'"
     )
 
 
