@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".cache" / "flink-venv"
+PACKAGE = "apache-flink==2.3.0"
 TROUBLE = (OSError, RuntimeError, subprocess.CalledProcessError, ValueError, KeyError)
 """What installing and starting it may raise."""
 
@@ -36,7 +38,8 @@ class Flink:
     def answer(self) -> dict:
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the Flink process ended; see {self.log}")
+            last = self.log.read_text().strip()[-500:]
+            raise RuntimeError(f"the Flink process ended; its log {self.log} ends with: {last}")
         answer = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])
@@ -87,11 +90,16 @@ class Flink:
 
 def installed(environment: Path) -> Path:
     """The interpreter of an environment with apache-flink, made when it is absent."""
-    python = environment / "bin" / "python"
-    if not python.exists() or subprocess.run([python, "-c", "import pyflink"]).returncode:
-        print(f"installing apache-flink into {environment} (once, a few hundred MB) …", flush=True)
-        subprocess.run(["python3", "-m", "venv", str(environment)], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "apache-flink"], check=True)
+    python, stamp = environment / "bin" / "python", environment / PACKAGE
+    environment.mkdir(parents=True, exist_ok=True)
+    with (environment / "lock").open("w") as lock:
+        # Two processes of a test run must not install at once, nor start half an installation.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists():
+            print(f"installing {PACKAGE} into {environment} (once, a few hundred MB) …", flush=True)
+            subprocess.run(["python3", "-m", "venv", str(environment)], check=True)
+            subprocess.run([python, "-m", "pip", "install", "-q", PACKAGE], check=True)
+            stamp.touch()
     return python
 
 

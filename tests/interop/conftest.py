@@ -17,9 +17,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.fixture(scope="session")
-def flink() -> Iterator[Flink]:
-    """One warm Flink process for all tests."""
-    found, why_not = start(ENVIRONMENT, ENVIRONMENT.parent / "interop" / "flink.log")
+def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
+    """One warm Flink process for all tests of a worker."""
+    found, why_not = start(ENVIRONMENT, tmp_path_factory.mktemp("flink") / "flink.log")
     if found is None:
         pytest.skip(f"{why_not}; these tests need the package apache-flink")
     yield found
