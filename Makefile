@@ -20,17 +20,17 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## Decode a shop's changes from every dialect, convert them, run jobs, and show that all agree
 	@$(BIN)/python -m examples.demo
 
-test: $(STAMP)  ## Run all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=25 $(PYTEST_ARGS)
+test: $(STAMP)  ## Run all tests, with half of the random examples (all of them: HEADGATE_EXAMPLES=1)
+	HEADGATE_EXAMPLES=$${HEADGATE_EXAMPLES:-0.5} $(BIN)/python -m pytest -n 3 --dist loadfile --durations=25 $(PYTEST_ARGS)
 
 test-fast: $(STAMP)  ## Run the tests that need neither Spark nor a broker, with fewer random examples
 	HEADGATE_EXAMPLES=0.1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not slow" $(PYTEST_ARGS)
 
 interop: $(STAMP)  ## Check with Flink, Kafka's JSON converter, Spark and polars what is written; jobs with RocketMQ, DataHub, S3, a Spark cluster
-	$(BIN)/python -m pytest -n 2 --dist loadfile -rs tests/interop $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile -rs --durations=15 tests/interop $(PYTEST_ARGS)
 
 torture: $(STAMP)  ## Kill a job twenty times, and give it the other faults (HEADGATE_KILLS, HEADGATE_SEED)
-	$(BIN)/python -m pytest -rs tests/torture $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile -rs --durations=15 tests/torture $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## Check format, style, types, layers and dead code
 	$(BIN)/ruff format --check .
