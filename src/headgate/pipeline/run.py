@@ -294,8 +294,9 @@ def _run_query(
                 break
             now = time.monotonic()
             if now - checked >= LAG_SECONDS:
-                reporter.set_lag(lag_of(engine))
-                if waits(query, engine):
+                lag = lag_of(engine)
+                reporter.set_lag(lag)
+                if waits(query, engine, lag):
                     reporter.idle()
                 else:
                     reporter.working()
@@ -310,9 +311,11 @@ def _run_query(
         raise (failure[0] if failure else error) from None
 
 
-def waits(query: StreamingQuery, engine: Engine) -> bool:
+def waits(query: StreamingQuery, engine: Engine, lag: int | None) -> bool:
     """Whether there is nothing to do: no batch is under way, and Spark plans none."""
-    return not engine.busy.locked() and str(query.status["message"]).startswith("Waiting for")
+    message = str(query.status["message"])
+    looking = lag == 0 and message.startswith("Getting offsets")
+    return not engine.busy.locked() and (looking or message.startswith("Waiting for"))
 
 
 def ended(query: StreamingQuery, wait: float) -> bool:

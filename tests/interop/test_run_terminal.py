@@ -35,7 +35,7 @@ def test_a_job_speaks_from_its_start_to_its_end(broker: Broker, tmp_path: Path) 
     shown.until("headgate: reading ", seconds=10)
     shown.until("shop: starting Spark")
     shown.until(r"\r\x1b\[Kshop: running, batch \d, [\d,]+ messages/s[^\r]*10 filtered")
-    shown.until(r"\r\x1b\[Kshop: running, idle for [3-9] s, batch \d, lag: 0 messages; ")
+    shown.until(r"\r\x1b\[Kshop: running, idle for \d+ s, batch \d, lag: 0 messages; ")
 
     assert 0 == shown.end(signal.SIGINT), shown.raw
     first, second, *steps, last, end = shown.lines()
