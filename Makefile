@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
+SHORT_JVMS := JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1  # their JVMs end before the second compiler pays
 
 help:  ## Show this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -27,10 +28,10 @@ test-fast: $(STAMP)  ## Run the tests that need neither Spark nor a broker, with
 	HEADGATE_EXAMPLES=0.1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark and not slow" $(PYTEST_ARGS)
 
 interop: $(STAMP)  ## Check with Flink, Kafka's JSON converter, Spark and polars what is written; jobs with RocketMQ, DataHub, S3, a Spark cluster
-	$(BIN)/python -m pytest -n 3 --dist loadfile -rs --durations=15 tests/interop $(PYTEST_ARGS)
+	$(SHORT_JVMS) $(BIN)/python -m pytest -n 3 --dist loadfile -rs --durations=15 tests/interop $(PYTEST_ARGS)
 
 torture: $(STAMP)  ## Kill a job twenty times, and give it the other faults (HEADGATE_KILLS, HEADGATE_SEED)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -rs --durations=15 tests/torture $(PYTEST_ARGS)
+	$(SHORT_JVMS) $(BIN)/python -m pytest -n 3 --dist loadfile -rs --durations=15 tests/torture $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## Check format, style, types, layers and dead code
 	$(BIN)/ruff format --check .
