@@ -70,7 +70,7 @@ def test_a_ninth_file_comes_before_a_tenth() -> None:
         {"file": "bin", "pos": "4"},
         {"file": "bin.000001", "pos": "four"},
         {"file": "bin.000001", "pos": "٤"},
-        {"file": "bin.000001", "pos": "1" * 20},
+        {"file": "bin.000001", "pos": "1" * 21},
         {"file": "bin.000001", "pos": "4", "row": "-1"},
         {"lsn": "24023128"},
     ],

@@ -12,14 +12,13 @@ from headgate.arrow.events import TEXT_MAP, TIME, text_maps
 from headgate.codec.sequence import arrival_sequence, arrival_text, ordered_text, sequence
 from headgate.core.event import Event, Image
 
+MESSAGE_FIELDS = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
 CHANGE_FIELDS = [
     ("_misfits", TEXT_MAP),
     ("_change_type", pa.string()),
     ("_commit_version", pa.int64()),
     ("_commit_timestamp", TIME),
-    ("_topic", pa.string()),
-    ("_partition", pa.int32()),
-    ("_offset", pa.int64()),
+    *((f"_{name}", type_) for name, type_ in MESSAGE_FIELDS),
     ("_sequence", pa.string()),
 ]
 Cast = Callable[[str, pa.Array, pa.DataType], tuple[pa.Array, dict[int, str]]]
@@ -72,12 +71,16 @@ class Source(NamedTuple):
     numbers: Sequence[int] | None
     """The place of each event in its message; None where each message gave one."""
 
-    def column(self, name: str, type_: pa.DataType, events: Sequence[int]) -> pa.Array:
-        """A column of the messages for some events."""
-        if name not in self.messages.schema.names:
-            return pa.nulls(len(events), type_)
+    def columns(self, events: Sequence[int]) -> list[pa.Array]:
+        """`topic`, `partition` and `offset` of some events' messages."""
         rows = events if self.rows is None else [self.rows[event] for event in events]
-        return self.messages.column(name).take(pa.array(rows, pa.int32())).cast(type_)
+        indices = pa.array(rows, pa.int32())
+        return [
+            self.messages.column(name).take(indices).cast(type_)
+            if name in self.messages.schema.names
+            else pa.nulls(len(events), type_)
+            for name, type_ in MESSAGE_FIELDS
+        ]
 
 
 def source_of(messages: pa.RecordBatch, counts: Sequence[int]) -> Source:
@@ -187,9 +190,7 @@ def typed_changes(
         pa.array(rows.change_types, pa.string()),
         pa.array(rows.commits, pa.int64()),
         pa.array(rows.times, TIME),
-        source.column("topic", pa.string(), rows.owners),
-        source.column("partition", pa.int32(), rows.owners),
-        source.column("offset", pa.int64(), rows.owners),
+        *source.columns(rows.owners),
         pa.array(rows.sequences, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

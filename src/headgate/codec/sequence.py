@@ -55,16 +55,17 @@ def sequence(event: Event) -> str | None:
     if event.commit_ts is not None:
         return COMMIT + str(event.commit_ts).zfill(DIGITS)
     position = event.position
-    if position is None:
+    if position is None or not (pos := position.get("pos")):
         return None
     server = position.get("log") or position.get("server_id", "")
     start = _start[server, position.get("file", "")]
-    pos, row = position.get("pos", ""), position.get("row") or _row_of_transaction(event)
-    if start is None or not (_is_number(pos) and _is_number(row)):
+    row = position.get("row") or _row_of_transaction(event)
+    place = pos.zfill(DIGITS) + row.zfill(DIGITS)
+    if start is None or len(place) > 2 * DIGITS or not (place.isdigit() and place.isascii()):
         return None
     if event.op == "snapshot" and server == traits_of(event.format, event.dialect).snapshot_server:
         start = SNAPSHOT + start[KIND:]
-    return f"{start}{pos:0>20}{row:0>20}"
+    return start + place
 
 
 def arrival_sequence(partition: str, arrival: str, is_snapshot: bool) -> str:
@@ -149,7 +150,7 @@ def _row_of_transaction(event: Event) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdigit() and text.isascii() and len(text) < DIGITS
+    return text.isdigit() and text.isascii() and len(text) <= DIGITS
 
 
 def _split_file(name: str) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate.arrow.typed_rows import Table
+from headgate.arrow.typed_rows import MESSAGE_FIELDS, Table
 from headgate.codec.schemas import Schemas
 from headgate.core.errors import UsageError, shown
 from headgate.core.event import Event
@@ -25,9 +25,7 @@ SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
         ("content", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
+        *MESSAGE_FIELDS,
         ("number", pa.int32()),
     ]
 )
@@ -36,7 +34,6 @@ event has its place."""
 Columns = dict[str, str | None]
 """MySQL types by column; None where a message does not give it."""
 SHOWN_TABLES = 5
-PLACE = ("topic", "partition", "offset")
 
 
 class RowTypes(NamedTuple):
@@ -88,8 +85,7 @@ def observations(parts: Events, table: Table) -> Iterator[pa.RecordBatch]:
             arrays = [
                 pa.array(column, field.type) for column, field in zip(zip(*new.values()), SCHEMA)
             ]
-            arrays += [source.column(name, SCHEMA.field(name).type, [*new]) for name in PLACE]
-            arrays.append(pa.array(numbers, pa.int32()))
+            arrays += [*source.columns([*new]), pa.array(numbers, pa.int32())]
             yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
