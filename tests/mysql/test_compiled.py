@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import Any
 
@@ -12,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.mysql import images, table_map
+from headgate.mysql.batches import position_texts
 from headgate.mysql.columns import ColumnSpec
 from headgate.mysql.errors import BinlogError
-from headgate.mysql.images import Layout
+from headgate.mysql.images import Cells, Layout
 from headgate.mysql.table_map import MappedColumn
 from headgate.mysql.values import reader
 
@@ -165,6 +167,53 @@ def test_same_rows(table: tuple[list[Layout], list[bytes]]) -> None:
         assert (one.lengths == other.lengths).all()
         assert (one.starts == other.starts).all()
         assert compiled.texts(data, other, layout).equals(images.texts(data, one, layout))
+
+
+def floats(code: str) -> list[bytes]:
+    """Numbers at the ends of every power of two, small and whole ones, and any bits."""
+    size, source = struct.calcsize(code), random.Random(8)
+    fraction_bits, exponents = (52, 1 << 11) if size == 8 else (23, 1 << 8)
+    last = (1 << fraction_bits) - 1
+    numbers = [e << fraction_bits | f for e in range(exponents) for f in (0, 1, 2, last - 1, last)]
+    numbers += range(2000)
+    numbers += [source.getrandbits(8 * size) for _ in range(20_000)]
+    whole = [float(n) for n in range(-300, 300)] + [10.0**n for n in range(-30, 31)]
+    whole += [round(source.uniform(-1e9, 1e9), digits) for digits in range(7) for _ in range(500)]
+    whole += [source.uniform(-1e17, 1e17) for _ in range(2_000)]
+    made = [number.to_bytes(size, "little") for number in numbers]
+    return made + [struct.pack(code, number) for number in whole]
+
+
+@pytest.mark.parametrize(("kind", "code"), [(table_map.DOUBLE, "<d"), (table_map.FLOAT, "<f")])
+def test_floats(kind: int, code: str) -> None:
+    """The compiled loop finds the same digits as Python and NumPy do."""
+    numbers = floats(code)
+    data, size = b"".join(numbers), struct.calcsize(code)
+    layout = Layout([0], ["c"], [reader(column(kind))])
+    starts = np.arange(0, len(data), size)[:, None]
+    cells = Cells(starts, np.full(starts.shape, size))
+    assert compiled.texts(data, cells, layout).equals(images.texts(data, cells, layout))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.text(max_size=9), min_size=3, max_size=3),
+            st.integers(0, 9),
+            st.tuples(st.integers(0, 1 << 30), st.integers(0, 99)),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+@settings(deadline=None, max_examples=examples(50))
+def test_positions(events: list[tuple[list[str], int, tuple[int, int]]]) -> None:
+    firsts = np.array([first for _, _, first in events], np.int64)
+    firsts[:, 0] = firsts[0, 0] + np.arange(len(events))  # the plain loop makes all in between
+    counts = np.array([count for _, count, _ in events], np.int64)
+    texts = [text for event, _, _ in events for text in event]
+    plain = position_texts(texts, counts, firsts)
+    assert compiled.position_texts(texts, counts, firsts).equals(plain)
 
 
 @given(tables(), st.data())

@@ -58,8 +58,11 @@ def test_doubles(server: Any, loops: str) -> None:
         "4.9e-324",
         "1.7976931348623157e308",
         "9007199254740993",
+        "1642252100461880.8",
+        "-3042309839446002.5",
     ]
     texts += [repr(numbers.uniform(-1e6, 1e6)) for _ in range(300)]
+    texts += [repr(numbers.uniform(1e14, 1e17)) for _ in range(100)]
     texts += [repr(round(numbers.uniform(-1e6, 1e6), 2)) for _ in range(300)]
     texts += random_numbers(numbers, "<d", 900)
     capture.run("INSERT INTO t (d) VALUES " + ", ".join(f"({text})" for text in texts))

@@ -6,6 +6,7 @@ Rows of one table are read together, and put back into the order of the binlog a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from headgate.arrow.events import (
     type_maps,
 )
 from headgate.core.event import Event
+from headgate.mysql.compilation import ROW_LOOPS
 from headgate.mysql.repetition import repeated
 from headgate.mysql.rows import Images, RowGroup, read_images
 from headgate.mysql.transactions import PlacedRows, Transaction, constants
@@ -197,9 +199,8 @@ def _positions(
     counts: Any,
     numbers: Numbers,
 ) -> pa.Array:
-    """Where rows are: each text is made once, and taken as often as it is needed."""
+    """Where rows are."""
     rows, width = int(counts.sum()), len(members)
-    fixed = width - len(ROW_MEMBERS)
     made: list[str] = []
     shared: dict[int, list[str]] = {}
     for entry in entries:
@@ -209,19 +210,34 @@ def _positions(
             texts = shared[id(transaction)] = [*constants(transaction).values()]
         made += (transaction.file, str(entry.placed.pos), *texts)
     firsts = np.array([numbers[entry.order] for entry in entries], np.int64).reshape(-1, 2)
-    within = np.arange(rows) - np.repeat(np.cumsum(counts) - counts, counts)
-    indexes = np.empty((rows, width), np.int64)
-    of_entry = np.repeat(np.arange(len(entries)) * fixed, counts)
-    indexes[:, :fixed] = of_entry[:, None] + np.arange(fixed)
-    for at in range(len(ROW_MEMBERS)):
-        row_numbers = np.repeat(firsts[:, at], counts) + within
-        lowest = int(row_numbers.min()) if rows else 0
-        indexes[:, fixed + at] = row_numbers - lowest + len(made)
-        made += map(str, range(lowest, int(row_numbers.max()) + 1 if rows else lowest))
-    values = pa.array(made, pa.string()).take(pa.array(indexes.reshape(-1)))
+    print_positions = position_texts
+    if ROW_LOOPS.is_ready():
+        print_positions = import_module("headgate.mysql.compiled").position_texts
+    values = print_positions(made, counts, firsts)
     offsets = pa.array(np.arange(0, (rows + 1) * width, width, dtype=np.int32))
     keys = repeated(pa.array(members, pa.string()), rows)
     return pa.MapArray.from_arrays(offsets, keys, values, type=TEXT_MAP)
+
+
+def position_texts(made: Sequence[str], counts: Any, firsts: Any) -> pa.Array:
+    """The members of each row's position: the texts that were made for its event, then numbers
+    that count rows from the first ones of the event on.
+
+    >>> position_texts(["a", "b"], np.array([2, 1]), np.array([[0], [5]])).to_pylist()
+    ['a', '0', 'a', '1', 'b', '5']
+    """
+    rows, fixed = int(counts.sum()), len(made) // len(counts)
+    indexes = np.empty((rows, fixed + firsts.shape[1]), np.int64)
+    of_event = np.repeat(np.arange(len(counts)) * fixed, counts)
+    indexes[:, :fixed] = of_event[:, None] + np.arange(fixed)
+    within = np.arange(rows) - np.repeat(np.cumsum(counts) - counts, counts)
+    texts = list(made)
+    for at in range(firsts.shape[1] if rows else 0):
+        row_numbers = np.repeat(firsts[:, at], counts) + within
+        lowest = int(row_numbers.min())
+        indexes[:, fixed + at] = row_numbers - lowest + len(texts)
+        texts += map(str, range(lowest, int(row_numbers.max()) + 1))
+    return pa.array(texts, pa.string()).take(pa.array(indexes.reshape(-1)))
 
 
 def _extras(entries: Sequence[_Entry], images: Images, counts: Any) -> pa.Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.mysql import kernel, values
+from headgate.mysql import float_kernel, kernel, position_kernel, values
 from headgate.mysql.errors import malformed
 from headgate.mysql.images import Cells, Layout, Walked, column_texts
 from headgate.mysql.values import (
@@ -18,6 +18,7 @@ from headgate.mysql.values import (
     DATETIME,
     DECIMAL,
     ENUM,
+    FLOATING,
     PREPARED,
     SET,
     SIGNED,
@@ -81,12 +82,12 @@ class _Program:
         self.prepared: list[int] = []
         texts: list[bytes] = []
         for at, reader in enumerate(readers):
-            first = reader.first
-            if reader.code == PREPARED:
-                first = len(self.prepared)
+            code, first = reader.code, reader.first
+            if code in (PREPARED, FLOATING):
+                code, first = PREPARED, len(self.prepared)
                 self.prepared.append(at)
             labels = [label.encode() for label in printed_labels(reader)]
-            self.columns[at] = reader.code, first, reader.second, len(texts), len(labels)
+            self.columns[at] = code, first, reader.second, len(texts), len(labels)
             texts += labels
         self.labels = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
         self.label_ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
@@ -102,7 +103,7 @@ class _Program:
             elif reader.code in (ENUM, SET):
                 labels = [len(label.encode()) + 1 for label in reader.labels]
                 room += rows * max(20, max(labels) if reader.code == ENUM else sum(labels))
-            elif reader.code != PREPARED:
+            elif reader.code not in (PREPARED, FLOATING):
                 size = int(np.maximum(lengths[:, at], 0).sum())
                 room += {COPY: size, TABLE: 3 * size}.get(
                     reader.code, 4 * (size // 3) + rows * (4 * (reader.first // 3) + 8)
@@ -119,12 +120,22 @@ def texts(data: bytes, cells: Cells, layout: Layout) -> pa.Array:
     ready: list[bytes] = []
     ready_ends = np.zeros((len(program.prepared), rows + 1), np.int64)
     total = 0
+    octets = np.frombuffer(data, np.uint8)
     for number, at in enumerate(program.prepared):
-        column = column_texts(data, cells, at, layout.readers[at])
-        encoded = [b"" if text is None else text.encode() for text in column]
-        ready_ends[number] = np.cumsum([total, *map(len, encoded)])
-        total = int(ready_ends[number, -1])
-        ready += encoded
+        reader, ends = layout.readers[at], ready_ends[number]
+        if reader.code == FLOATING:
+            floats = np.empty(rows * float_kernel.LONGEST, np.uint8)
+            starts, lengths = cells.starts[:, at], cells.lengths[:, at]
+            size = float_kernel.put_floats(
+                octets, starts, lengths, reader.size, floats, ends, total
+            )
+            ready.append(floats[:size].tobytes())
+        else:
+            column = column_texts(data, cells, at, reader)
+            encoded = [b"" if text is None else text.encode() for text in column]
+            ends[:] = np.cumsum([total, *map(len, encoded)])
+            ready += encoded
+        total = int(ends[-1])
     out = np.empty(program.room(cells.lengths, total), np.uint8)
     if len(out) > 0x7FFFFFFF:
         raise malformed("the rows of an event have more than 2 GiB of text")
@@ -132,7 +143,7 @@ def texts(data: bytes, cells: Cells, layout: Layout) -> pa.Array:
     valid = np.empty(rows * width, np.bool_)
     prepared = np.frombuffer(b"".join(ready) or b"\0", np.uint8)
     size = kernel.put_rows(
-        np.frombuffer(data, np.uint8), cells.starts, cells.lengths, program.columns,
+        octets, cells.starts, cells.lengths, program.columns,
         program.label_ends, program.labels, ready_ends, prepared, out, offsets, valid,
     )  # fmt: skip
     bits = None
@@ -146,3 +157,22 @@ def texts(data: bytes, cells: Cells, layout: Layout) -> pa.Array:
     except pa.ArrowInvalid:
         raise malformed("a text is not in the character set of its column") from None
     return made
+
+
+def position_texts(made: Sequence[str], counts: Any, firsts: Any) -> pa.Array:
+    """The members of positions, as `batches.position_texts` gives them."""
+    encoded = [text.encode() for text in made]
+    events, members = firsts.shape
+    inner = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    fixed = len(made) // events
+    ends = inner[np.arange(events)[:, None] * fixed + np.arange(fixed + 1)]
+    rows = int(counts.sum())
+    room = (
+        int(((ends[:, -1] - ends[:, 0]) * counts).sum()) + rows * members * position_kernel.LONGEST
+    )
+    out, offsets = np.empty(room, np.uint8), np.zeros(rows * (fixed + members) + 1, np.int32)
+    texts = np.frombuffer(b"".join(encoded), np.uint8)
+    size = position_kernel.put_positions(texts, ends, counts, firsts, out, offsets)
+    return pa.StringArray.from_buffers(
+        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(out).slice(0, size)
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+import numpy as np
+
 MOST_PLAIN_DIGITS = 15
-"""Floating-point numbers that need more places than this have an exponent."""
-SMALLEST_NORMAL = 2.0**-126
-"""The smallest FLOAT with all its bits."""
+"""Floating-point numbers that need more zeros or places than this have an exponent; those with a
+fraction have none, however large they are."""
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """The bytes that so many digits of a DECIMAL take."""
 _EPOCH_DAY = 719_468
@@ -20,6 +21,8 @@ def number_text(digits: str) -> str:
 
     >>> [number_text(text) for text in ("1.0", "1e+16", "1.5e-05", "-123456789012345680.0")]
     ['1', '1e16', '0.000015', '-1.2345678901234568e17']
+    >>> number_text("1642252100461880.8")
+    '1642252100461880.8'
     """
     if "e" not in digits and len(digits) < MOST_PLAIN_DIGITS:
         return digits.removesuffix(".0")
@@ -33,7 +36,7 @@ def number_text(digits: str) -> str:
     significant = significant.rstrip("0")
     if not significant:
         return f"{sign}0"
-    if not -MOST_PLAIN_DIGITS < point <= MOST_PLAIN_DIGITS:
+    if not -MOST_PLAIN_DIGITS < point <= max(MOST_PLAIN_DIGITS, len(significant) - 1):
         rest = f".{significant[1:]}" if len(significant) > 1 else ""
         return f"{sign}{significant[0]}{rest}e{point - 1}"
     if point <= 0:
@@ -55,16 +58,10 @@ def double_text(data: bytes) -> str:
 def float_text(data: bytes) -> str:
     """A FLOAT in the fewest digits that tell it apart.
 
-    >>> float_text(struct.pack("<f", 1.1)), float_text(struct.pack("<f", 16777216.0))
-    ('1.1', '16777216')
+    >>> [float_text(struct.pack("<f", number)) for number in (1.1, 16777216.0, 2.0**-96)]
+    ['1.1', '16777216', '1.2621775e-29']
     """
-    (number,) = struct.unpack("<f", data)
-    # Six digits always tell apart what six digits made; below that there are fewer bits.
-    for precision in range(6 if abs(number) >= SMALLEST_NORMAL else 1, 10):
-        digits = f"{number:.{precision}g}"
-        if struct.pack("<f", float(digits)) == data:
-            break
-    return number_text(digits)
+    return number_text(str(np.frombuffer(data, "<f4")[0]))
 
 
 def decimal_size(precision: int, scale: int) -> int:

@@ -21,13 +21,15 @@ from headgate.mysql.compilation import ROW_LOOPS
 from headgate.mysql.connection import MOST_IN_PACKET, Connection, refusal
 from headgate.mysql.errors import DisconnectedError
 from headgate.mysql.images import Cells, Layout, texts
-from headgate.mysql.numbers import double_text, float_text
+from headgate.mysql.numbers import float_text
 from headgate.mysql.sql import identifier
 from headgate.mysql.values import BASE64, COPY, Reader, base64_text
 
 ROWS, BYTES = 8192, 8 * 1024 * 1024
 """A batch of rows has at most so many, or about so many bytes."""
 RECEIVED = 1 << 20
+FOR_MORE = 0.005
+"""The seconds for which more is waited for, so that few rows are not a batch of their own."""
 MORE, ENDED, LARGE = 0, 1, 2
 """As in `packet_kernel`."""
 
@@ -52,7 +54,7 @@ def query_column(name: str, mysql: str) -> QueryColumn:
         case "float" if parsed.base != "double":  # as a FLOAT it would be printed with six digits
             return QueryColumn(f"{column} + 0e0", _float)
         case "float" | "double":
-            return QueryColumn(f"{column} + 0e0", _double)
+            return QueryColumn(f"{column} + 0e0", _copied)
         case "binary" | "spatial" | "vector":
             return QueryColumn(column, _base64)
         case "integer" | "decimal" if " zerofill" in mysql:
@@ -64,7 +66,6 @@ def query_column(name: str, mysql: str) -> QueryColumn:
 _copied = Reader(0, bytes.decode, COPY)
 _base64 = Reader(0, base64_text, BASE64)
 _float = Reader(0, lambda text: float_text(struct.pack("<f", float(text))))
-_double = Reader(0, lambda text: double_text(struct.pack("<d", float(text))))
 
 
 def query_texts(connection: Connection, sql: str, layout: Layout) -> Iterator[pa.Array]:
@@ -157,7 +158,7 @@ class _Packets:
 
     def _has_more(self) -> bool:
         pending = getattr(self._socket, "pending", lambda: 0)()
-        return bool(pending) or bool(select([self._socket], [], [], 0)[0])
+        return bool(pending) or bool(select([self._socket], [], [], FOR_MORE)[0])
 
     def take(self, size: int) -> None:
         """So much has been read."""

@@ -39,9 +39,10 @@ Text = Callable[[bytes], str]
 
 (
     PREPARED, SIGNED, UNSIGNED, BITS, DECIMAL, DATE, YEAR, DATETIME, TIME, TIMESTAMP, COPY, TABLE,
-    BASE64, ENUM, SET,
-) = range(15)  # fmt: skip
-"""What the compiled printer does with a column; it takes PREPARED text from `Reader.text`."""
+    BASE64, ENUM, SET, FLOATING,
+) = range(16)  # fmt: skip
+"""What the compiled printer does with a column; it takes PREPARED text from `Reader.text`, and that
+of FLOATING columns from a printer of their own."""
 
 _INTEGERS = {t.TINY: 1, t.SHORT: 2, t.INT24: 3, t.LONG: 4, t.LONGLONG: 8}
 
@@ -197,8 +198,8 @@ _TEMPORAL: dict[int, tuple[int, Callable[[int], Text], int]] = {
     t.TIMESTAMP2: (4, timestamp_reader, TIMESTAMP),
 }
 _PLAIN = {
-    t.FLOAT: Reader(4, float_text),
-    t.DOUBLE: Reader(8, double_text),
+    t.FLOAT: Reader(4, float_text, FLOATING),
+    t.DOUBLE: Reader(8, double_text, FLOATING),
     t.DATE: Reader(3, date_text, DATE),
     t.NEWDATE: Reader(3, date_text, DATE),
     t.YEAR: Reader(1, year_text, YEAR),

@@ -1,0 +1,52 @@
+"""The compiled loop that prints the positions of rows, as `batches.position_texts` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+ZERO = 48
+LONGEST = 20
+"""The most digits of a number."""
+
+
+def compiled(function: Any) -> Any:
+    """The function as machine code, cached on disk for the next process where possible."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
+@compiled
+def put_positions(texts, ends, counts, firsts, out, offsets):
+    """The members of each row's position: the texts of its event, then numbers that count rows.
+
+    `ends` has where the texts of each event end, from where the first of them begins.
+    """
+    o = cell = 0
+    fixed = ends.shape[1] - 1
+    for event in range(len(counts)):
+        low, high = ends[event, 0], ends[event, fixed]
+        for row in range(counts[event]):
+            for at in range(fixed):
+                offsets[cell + at + 1] = o + ends[event, at + 1] - low
+            for at in range(low, high):
+                out[o] = texts[at]
+                o += 1
+            cell += fixed
+            for at in range(firsts.shape[1]):
+                number = firsts[event, at] + row
+                size = 1
+                rest = number // 10
+                while rest:
+                    rest //= 10
+                    size += 1
+                o += size
+                for back in range(1, size + 1):
+                    out[o - back] = ZERO + number % 10
+                    number //= 10
+                cell += 1
+                offsets[cell] = o
+    return o
