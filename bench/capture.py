@@ -41,6 +41,7 @@ STEP = 1_000
 """Rows of a statement."""
 PARTS = 2
 """Tasks that read a table."""
+SNAPSHOT_ROWS = 1_000_000
 REPLICA = 3_999_201
 BINLOG_CLIENT = ["com.zendesk:mysql-binlog-connector-java:0.30.1"]
 DEBEZIUM = [
@@ -51,10 +52,12 @@ FOLDER = Path(__file__).parent
 BINLOG, LANDED, SNAPSHOT = "binlog to events", "binlog to Delta", "snapshot"
 LABELS = {
     "headgate": "Headgate",
+    "dataframe": "Headgate, as a DataFrame of events",
     "loop": "mysql-binlog-connector-java, a bare loop",
     "debezium": "Debezium's embedded engine",
     "jdbc": "Spark's JDBC source",
 }
+OURS = ("headgate", "dataframe")
 BARS = {(BINLOG, "debezium"): 3.0, (BINLOG, "loop"): 0.5, (SNAPSHOT, "jdbc"): 1.0}
 HEAD = ["work", "by", "changes/s", "slowest to fastest", "Headgate beside it", "bar"]
 TABLE = """CREATE TABLE bench.t (id BIGINT PRIMARY KEY, customer INT, total DECIMAL(12,2),
@@ -162,33 +165,56 @@ def headgate_landed(spark: SparkSession, server: MySQL, start: Start, sizes: Siz
     return taken
 
 
-def headgate_snapshot(spark: SparkSession, login: Login, at: Start, rows: int) -> float:
-    """Seconds to read a table in chunks, as events, by Spark's tasks."""
+def fill_snapshot(server: MySQL, sizes: Sizes, rows: int) -> None:
+    """Copies of the rows that are left, under other keys."""
+    server.run("CREATE TABLE bench.s LIKE bench.t")
+    names = "customer, total, note, state, created, price, flags, code"
+    for first in range(0, rows, sizes.left):
+        server.run(
+            f"INSERT INTO bench.s (id, {names}) SELECT id - {sizes.deletes} + {first}, {names} "
+            f"FROM bench.t LIMIT {min(sizes.left, rows - first)}"
+        )
+
+
+def headgate_snapshot(
+    spark: SparkSession, login: Login, at: Start, rows: int, in_spark: bool
+) -> float:
+    """Seconds to read a table in chunks, by Spark's tasks: events that stay in the workers, where a
+    job's pass takes them, or that Spark gets as a DataFrame."""
     began = time.monotonic()
     with login.connected() as connection:
-        known = current_table(connection, "bench", "t")
+        known = current_table(connection, "bench", "s")
         assert known is not None
         key = [(name, known[0].columns[name].mysql) for name in known[0].key]
-        middle = next_bound(connection, "bench", "t", key, None, rows // PARTS)
-    chunks = [Chunk("bench", "t", None, middle), Chunk("bench", "t", middle, None)]
+        middle = next_bound(connection, "bench", "s", key, None, rows // PARTS)
+    chunks = [Chunk("bench", "s", None, middle), Chunk("bench", "s", middle, None)]
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
             for batch in batches:
                 for number in batch["id"].to_pylist():
-                    yield from read_chunk(login, chunks[number], at, REPLICA + 1 + number)
+                    events = read_chunk(login, chunks[number], at, REPLICA + 1 + number)
+                    if in_spark:
+                        yield from events
+                    else:
+                        count = sum(batch.num_rows for batch in events)
+                        yield pa.RecordBatch.from_pydict({"rows": [count]})
 
-    events = spark.range(0, PARTS, 1, PARTS).mapInArrow(read, from_arrow_schema(EVENT_SCHEMA))
-    events.write.format("noop").mode("overwrite").save()
+    schema = from_arrow_schema(EVENT_SCHEMA) if in_spark else "rows long"
+    events = spark.range(0, PARTS, 1, PARTS).mapInArrow(read, schema)
+    if in_spark:
+        events.write.format("noop").mode("overwrite").save()
+    elif (count := sum(row.rows for row in events.collect())) != rows:
+        raise RuntimeError(f"{count} of {rows} rows were read")
     return time.monotonic() - began
 
 
-def jdbc_snapshot(spark: SparkSession, server: MySQL, sizes: Sizes) -> float:
+def jdbc_snapshot(spark: SparkSession, server: MySQL, rows: int) -> float:
     """Seconds of Spark's own source with as many tasks."""
     uri = f"mysql://{server.user}:{server.password}@{server.address}/bench"
     options = parse_database(uri).spark_options() | {
-        "dbtable": "bench.t", "partitionColumn": "id", "lowerBound": str(sizes.deletes),
-        "upperBound": str(sizes.inserts), "numPartitions": str(PARTS),
+        "dbtable": "bench.s", "partitionColumn": "id", "lowerBound": "0",
+        "upperBound": str(rows), "numPartitions": str(PARTS),
     }  # fmt: skip
     began = time.monotonic()
     table = spark.read.format("jdbc").options(**options).load()
@@ -223,7 +249,7 @@ def measure(spark: SparkSession, messages: int, rounds: int) -> list[Figures]:
     sizes = Sizes.of(min(messages, CHANGES))
     count = sum(sizes)
     changes, landed = Figures(BINLOG, count, 0), Figures(LANDED, count, 0)
-    rows = Figures(SNAPSHOT, sizes.left, 0)
+    rows = Figures(SNAPSHOT, min(messages, SNAPSHOT_ROWS), 0)
     folder = FILES / "debezium"
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.iterdir():
@@ -251,9 +277,13 @@ def measure(spark: SparkSession, messages: int, rounds: int) -> list[Figures]:
         take_turns(changes, works, {}, rounds, LABELS)
         job: Works = {"headgate": lambda: headgate_landed(spark, server, start, sizes)}
         take_turns(landed, job, {}, rounds, LABELS)
+        fill_snapshot(server, sizes, rows.messages)
+        with login.connected() as connection:
+            filled = connection.current_position()
         tables: dict[str, Any] = {
-            "headgate": lambda: headgate_snapshot(spark, login, end, rows.messages),
-            "jdbc": lambda: jdbc_snapshot(spark, server, sizes),
+            "headgate": lambda: headgate_snapshot(spark, login, filled, rows.messages, False),
+            "dataframe": lambda: headgate_snapshot(spark, login, filled, rows.messages, True),
+            "jdbc": lambda: jdbc_snapshot(spark, server, rows.messages),
         }
         take_turns(rows, tables, {}, rounds, LABELS)
     return [changes, landed, rows]
@@ -272,7 +302,7 @@ def table(results: list[Figures]) -> list[list[str]]:
     for figures in results:
         judged = {bar.other: str(bar) for bar in bars(figures)}
         for work in [work for work in LABELS if figures.seconds.get(work)]:
-            ratio = None if work == "headgate" else figures.ratio("headgate", work)
+            ratio = None if work in OURS else figures.ratio("headgate", work)
             row = [figures.name, LABELS[work], *figures.cells(work)[:2]]
             lines.append([*row, times(ratio), judged.get(work, "")])
     return lines
@@ -291,8 +321,10 @@ def section(results: list[Figures], rounds: int) -> list[str]:
         "positions. The bare loop counts the rows that `mysql-binlog-connector-java` 0.30.1 gives. "
         "Debezium 3.5 runs in its embedded engine and gives JSON without schemas; its time is from "
         "its first events on, without the start of the engine. Into Delta is a whole job "
-        "(`run` with `once` in a warm session), with its start and its checkpoint. The "
-        "snapshot reads the "
-        f"{sizes.left:,} rows that are left, in {PARTS} tasks, into the `noop` sink: "
-        "Headgate as events of texts, JDBC as typed columns.",
+        "(`run` with `once` in a warm session), with its start and its checkpoint.",
+        f"The snapshot reads a table of {results[-1].messages:,} such rows in {PARTS} tasks. "
+        "Headgate reads events, which stay in Spark's Python workers: there a job's pass encodes or "
+        "lands them. A DataFrame of events, which a program gets from `headgate.mysql`, costs Spark "
+        "the transport of 18 columns with three maps to its JVM besides. JDBC reads typed columns "
+        "in the JVM. It and the DataFrame go to the `noop` sink.",
     ]

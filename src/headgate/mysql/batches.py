@@ -24,7 +24,7 @@ from headgate.arrow.events import (
 )
 from headgate.core.event import Event
 from headgate.mysql.compilation import ROW_LOOPS
-from headgate.mysql.repetition import repeated
+from headgate.mysql.repetition import Repetitions
 from headgate.mysql.rows import Images, RowGroup, read_images
 from headgate.mysql.transactions import PlacedRows, Transaction, constants
 
@@ -32,6 +32,10 @@ ROW_MEMBERS = ("row", "xoffset")
 """The members of a position that differ from row to row of an event."""
 
 
+MEMBERS = "members"
+"""The names of a position's members, among the columns that rows share."""
+KEPT_GROUPS = 4
+"""So many groups of rows keep the columns that they share."""
 CHUNK_BYTES = 2 * 1024 * 1024
 """So many bytes of rows are read together; as events they take about seven times as much, more if
 rows are short."""
@@ -59,6 +63,7 @@ class BatchMaker:
         self._before: tuple[str, int] | None = None
         """The position of the rows before."""
         self._row = self._counted = 0
+        self._shared: dict[tuple[RowGroup, tuple[str, ...]], Repetitions] = {}
 
     def make(self, transactions: Iterable[Transaction]) -> Iterator[list[pa.RecordBatch]]:
         """The events of transactions, in order, in chunks of a bounded size."""
@@ -102,7 +107,10 @@ class BatchMaker:
         images = {key: read_images(key[0], [entry.placed.rows.data for entry in group])
                   for key, group in groups.items()}  # fmt: skip
         numbers = self._numbers(entries, groups, images)
-        batches = [_batch(key, group, images[key], numbers) for key, group in groups.items()]
+        batches = [
+            _batch(self._shared_of(key), group, images[key], numbers)
+            for key, group in groups.items()
+        ]
         orders = [
             np.repeat([entry.order for entry in group], images[key].counts)
             for key, group in groups.items()
@@ -112,6 +120,14 @@ class BatchMaker:
             orders.append(np.array([at for at, _ in others]))
         kept = [at for at, order in enumerate(orders) if len(order)]
         return _in_order([batches[at] for at in kept], [orders[at] for at in kept])
+
+    def _shared_of(self, key: tuple[RowGroup, tuple[str, ...]]) -> Repetitions:
+        """What the rows of a group share, kept for the next chunk."""
+        if key not in self._shared:
+            if len(self._shared) >= KEPT_GROUPS:
+                self._shared.clear()
+            self._shared[key] = _shared_columns(*key)
+        return self._shared[key]
 
     def _numbers(
         self, entries: Sequence[_Entry], groups: dict[Any, list[_Entry]], images: dict[Any, Images]
@@ -155,36 +171,31 @@ def _members(transaction: Transaction) -> tuple[str, ...]:
     return ("file", "pos", *constants(transaction), *ROW_MEMBERS)
 
 
+def _shared_columns(group: RowGroup, members: Sequence[str]) -> Repetitions:
+    """What all rows of a group have, and the names of the members of their positions."""
+    table = group.table
+    texts = {"kind": "row", "op": group.op, "database": table.database, "table": table.table}
+    return Repetitions({
+        **{name: pa.array([text], pa.string()) for name, text in texts.items()},
+        "key": pa.nulls(1, pa.list_(pa.string())) if table.key is None else key_lists([table.key]),
+        "types": type_maps([table.types]),
+        MEMBERS: pa.array(members, pa.string()),
+    })  # fmt: skip
+
+
 def _batch(
-    key: tuple[RowGroup, tuple[str, ...]],
-    entries: Sequence[_Entry],
-    images: Images,
-    numbers: Numbers,
+    shared: Repetitions, entries: Sequence[_Entry], images: Images, numbers: Numbers
 ) -> pa.RecordBatch:
     """The rows of one group."""
-    group, members = key
-    table = group.table
     counts = np.array(images.counts, np.int64)
     rows = int(counts.sum())
-
-    def constant(value: str) -> pa.Array:
-        return repeated(pa.array([value], pa.string()), rows)
-
+    same = shared.of(rows)
     times = np.repeat([entry.placed.time * 1_000_000 for entry in entries], counts)
-    key_column = pa.nulls(rows, pa.list_(pa.string()))
-    if table.key is not None:
-        key_column = repeated(key_lists([table.key]), rows)
-    columns = {
-        "kind": constant("row"),
-        "op": constant(group.op),
-        "database": constant(table.database),
-        "table": constant(table.table),
-        "key": key_column,
+    columns = same | {
         "before": images.before,
         "after": images.after,
-        "types": repeated(type_maps([table.types]), rows),
         "event_time": pa.array(times, TIME),
-        "position": _positions(entries, members, counts, numbers),
+        "position": _positions(entries, same[MEMBERS], counts, numbers),
         "extra": _extras(entries, images, counts),
     }
     return pa.RecordBatch.from_arrays(
@@ -194,13 +205,10 @@ def _batch(
 
 
 def _positions(
-    entries: Sequence[_Entry],
-    members: Sequence[str],
-    counts: Any,
-    numbers: Numbers,
+    entries: Sequence[_Entry], members: pa.Array, counts: Any, numbers: Numbers
 ) -> pa.Array:
-    """Where rows are."""
-    rows, width = int(counts.sum()), len(members)
+    """Where rows are; `members` are the names of all members, row by row."""
+    rows = int(counts.sum())
     made: list[str] = []
     shared: dict[int, list[str]] = {}
     for entry in entries:
@@ -214,9 +222,9 @@ def _positions(
     if ROW_LOOPS.is_ready():
         print_positions = import_module("headgate.mysql.compiled").position_texts
     values = print_positions(made, counts, firsts)
-    offsets = pa.array(np.arange(0, (rows + 1) * width, width, dtype=np.int32))
-    keys = repeated(pa.array(members, pa.string()), rows)
-    return pa.MapArray.from_arrays(offsets, keys, values, type=TEXT_MAP)
+    width = len(members) // max(rows, 1)
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width)
+    return pa.MapArray.from_arrays(offsets, members, values, type=TEXT_MAP)
 
 
 def position_texts(made: Sequence[str], counts: Any, firsts: Any) -> pa.Array:

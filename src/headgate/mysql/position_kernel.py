@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+import numpy as np
+from numba import njit, types
 
 ZERO = 48
 LONGEST = 20
@@ -19,12 +20,17 @@ def compiled(function: Any) -> Any:
         return njit(nogil=True)(function)
 
 
+memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
+"""Of the C library."""
+
+
 @compiled
 def put_positions(texts, ends, counts, firsts, out, offsets):
     """The members of each row's position: the texts of its event, then numbers that count rows.
 
     `ends` has where the texts of each event end, from where the first of them begins.
     """
+    texts_at, out_at = np.uint64(texts.ctypes.data), np.uint64(out.ctypes.data)
     o = cell = 0
     fixed = ends.shape[1] - 1
     for event in range(len(counts)):
@@ -32,9 +38,8 @@ def put_positions(texts, ends, counts, firsts, out, offsets):
         for row in range(counts[event]):
             for at in range(fixed):
                 offsets[cell + at + 1] = o + ends[event, at + 1] - low
-            for at in range(low, high):
-                out[o] = texts[at]
-                o += 1
+            memcpy(out_at + np.uint64(o), texts_at + np.uint64(low), np.uint64(high - low))
+            o += high - low
             cell += fixed
             for at in range(firsts.shape[1]):
                 number = firsts[event, at] + row
