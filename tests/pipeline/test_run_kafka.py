@@ -127,6 +127,24 @@ def test_status_lag_and_metrics_tell_what_is_there(
     assert job.metrics is not None
 
 
+def test_a_batch_that_is_done_is_not_written_again(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Where a job was stopped before Spark had noted the batch, it plans that batch again."""
+    topic = broker.create_topic("done", 1)
+    source, sink = uri(broker, topic), uri(broker, "done-out", protocol="maxwell")
+    broker.produce(topic, [(None, canal(id=1), 0, None)])
+    once(spark, tmp_path, source, sink)
+    for name in ("0", ".0.crc"):
+        (tmp_path / "state" / "query" / "commits" / name).unlink()
+    broker.produce(topic, [(None, canal(id=2), 0, None)])
+
+    totals = once(spark, tmp_path, source, sink).totals
+
+    assert 2 == totals.messages
+    assert 2 == len(broker.consume("done-out"))
+
+
 def test_lag_is_asked_of_one_client_until_it_fails(
     broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:

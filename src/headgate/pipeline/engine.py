@@ -104,6 +104,8 @@ class Engine:
         with self.busy:
             started = time.monotonic()
             self.states.belongs_to(query_id(self.spark_checkpoint))
+            if number == self.state.batch:  # done, but Spark was stopped before it had noted that
+                return
             state = self.states.before(number)
             before = state.totals
             steps = self.targets.new_batch()
