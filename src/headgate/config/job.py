@@ -13,6 +13,7 @@ from headgate.core.scalars import duration, share
 from headgate.selection.selection import Rules
 from headgate.sinks import base as sinks
 from headgate.sources import base as sources
+from headgate.sources.topics import MOST_MESSAGES
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Pipeline:
     max_messages: int | None = key(
         "most messages of one micro-batch; a file of a directory counts as 10,000",
         None,
-        default_text="1,000,000 from Kafka, no limit from a directory",
+        default_text=f"{MOST_MESSAGES:,} from Kafka and RocketMQ, else no limit",
     )
     remember: float = key(
         "how long replays are recognised: by the time since they were applied, and in the "

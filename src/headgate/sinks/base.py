@@ -6,9 +6,9 @@ connects for `headgate check`, `open` gives the writer of a running job. A class
 sinks/__init__.py or by the entry point group `headgate.sinks`.
 
     @dataclass(frozen=True)
-    class LogSink(MessageSink):
-        name = "log"
-        summary = "values in the log"
+    class JournalSink(MessageSink):
+        name = "journal"
+        summary = "values in the system's journal"
         promise = "at-least-once"
 
         @classmethod
@@ -16,7 +16,7 @@ sinks/__init__.py or by the entry point group `headgate.sinks`.
             return cls()
 
         def open(self, spark, target):
-            return LogWriter()              # with write(batch, steps, topics)
+            return JournalWriter()          # with write(batch, steps, topics)
 """
 
 from __future__ import annotations
