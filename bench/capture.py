@@ -323,8 +323,8 @@ def section(results: list[Figures], rounds: int) -> list[str]:
         "its first events on, without the start of the engine. Into Delta is a whole job "
         "(`run` with `once` in a warm session), with its start and its checkpoint.",
         f"The snapshot reads a table of {results[-1].messages:,} such rows in {PARTS} tasks. "
-        "Headgate reads events, which stay in Spark's Python workers: there a job's pass encodes or "
-        "lands them. A DataFrame of events, which a program gets from `headgate.mysql`, costs Spark "
-        "the transport of 18 columns with three maps to its JVM besides. JDBC reads typed columns "
-        "in the JVM. It and the DataFrame go to the `noop` sink.",
+        "Headgate reads events, which stay in Spark's Python workers: there a job's pass encodes "
+        "or lands them. A DataFrame of events, which a program gets from `headgate.mysql`, costs "
+        "Spark the transport of 18 columns with three maps to its JVM besides. JDBC reads typed "
+        "columns in the JVM. It and the DataFrame go to the `noop` sink.",
     ]
