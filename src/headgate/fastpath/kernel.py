@@ -7,10 +7,9 @@ notice changes in another one.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit, types
+
+from headgate.fastpath.jit import compiled, memcmp, memcpy
 
 LITERAL, COPY, TRIM, POINT, EPOCH, DAYS, ISO, DECIMAL64 = range(8)
 """The operations that write a piece of output; see `write`."""
@@ -35,19 +34,6 @@ VALUE, VALUE_END, KEY, KEY_END = range(4)
 """The columns of a record: where the operations are that write its value and its key."""
 QUOTE, BACKSLASH, COLON = 34, 92, 58
 MINUS, DOT, ZERO, NINE = 45, 46, 48, 57
-
-
-def compiled(function: Any) -> Any:
-    """The function as machine code, cached on disk for the next process where possible."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        return njit(nogil=True)(function)
-
-
-memcmp: Any = types.ExternalFunction("memcmp", types.int32(types.uintp, types.uintp, types.uintp))
-memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
-"""Of the C library: whole words at a time."""
 
 
 @compiled

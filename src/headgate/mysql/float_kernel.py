@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from headgate.fastpath.jit import compiled
 
 U = np.uint64
 MINUS, DOT, ZERO, LETTER_E = 45, 46, 48, 101
@@ -40,14 +42,6 @@ def power(exponent: int) -> int:
 _POWERS = [power(exponent) for exponent in range(LOWEST, HIGHEST + 1)]
 HIGH = np.array([number >> 64 for number in _POWERS], U)
 LOW = np.array([number & 0xFFFF_FFFF_FFFF_FFFF for number in _POWERS], U)
-
-
-def compiled(function: Any) -> Any:
-    """The function as machine code, cached on disk for the next process where possible."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        return njit(nogil=True)(function)
 
 
 def _high_half(typing, one, other):

@@ -7,11 +7,11 @@ file because its cache does not notice changes in another one.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from headgate.fastpath.jit import compiled
 
 (
     PREPARED, SIGNED, UNSIGNED, BITS, DECIMAL, DATE, YEAR, DATETIME, TIME, TIMESTAMP, COPY, TABLE,
@@ -27,14 +27,6 @@ TEN, HUNDRED, DIGIT = np.uint64(10), np.uint64(100), np.uint64(48)
 """With signed numbers among them, Numba would go on in floating point."""
 MOST_DIGITS = 20
 POWERS = np.array([10**digits for digits in range(MOST_DIGITS)], np.uint64)
-
-
-def compiled(function: Any) -> Any:
-    """The function as machine code, cached on disk for the next process where possible."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        return njit(nogil=True)(function)
 
 
 def _pointer_to(kind):

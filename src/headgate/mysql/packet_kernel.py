@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.mysql.kernel import compiled
+from headgate.fastpath.jit import compiled
 
 MORE, ENDED, LARGE = 0, 1, 2
 """Why the loop stopped: the next packet is not complete; it is no row; its row is longer than a

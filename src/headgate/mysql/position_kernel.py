@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit, types
+
+from headgate.fastpath.jit import compiled, memcpy
 
 ZERO = 48
 LONGEST = 20
 """The most digits of a number."""
-
-
-def compiled(function: Any) -> Any:
-    """The function as machine code, cached on disk for the next process where possible."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        return njit(nogil=True)(function)
-
-
-memcpy: Any = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
-"""Of the C library."""
 
 
 @compiled
