@@ -149,7 +149,7 @@ def test_a_pattern_that_matches_nothing_is_an_error_with_the_nearest_name(
     typo = run("verify", *places, "--table", "shop.orders", "--table", "shop.ordesr")
 
     assert (2, b"") == (typo.returncode, typo.stdout)
-    said = "no table of the source or the target matches shop.ordesr; did you mean shop.orders?"
+    said = "no table of the source or the target matches 'shop.ordesr'; did you mean 'shop.orders'?"
     assert f"headgate: {said}\n" == typo.stderr.decode()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from headgate.core.errors import UsageError
+from headgate.core.errors import UsageError, shown
 from headgate.selection.globs import TableGlob
 from headgate.verification.comparison import (
     Pair,
@@ -82,10 +82,11 @@ def check_selected(source: Side, names: Sequence[str], there: set[str], wanted: 
     for pattern in wanted.tables:
         if not any(matches(pattern, name) for name in there):
             near = get_close_matches(pattern, there, n=3, cutoff=0.5)
-            hint = (
-                f"did you mean {' or '.join(near)}?" if near else f"there are {len(there)} others"
+            meant = f"did you mean {' or '.join(map(shown, near))}?"
+            raise UsageError(
+                f"no table of the source or the target matches {shown(pattern)}; "
+                f"{meant if near else f'they have {len(there)} others'}"
             )
-            raise UsageError(f"no table of the source or the target matches {pattern}; {hint}")
     if not names:
         which = ", ".join(wanted.tables or wanted.captured)
         has = f"no table {which}" if which else "no tables"
