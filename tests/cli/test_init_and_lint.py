@@ -45,6 +45,11 @@ def test_init_writes_what_it_saw_and_check_accepts_it(here: Path, spark: SparkSe
     checked = run("check", "a.yaml")
     assert 0 == checked.returncode, checked.stderr.decode()
     assert b"  writes 2 messages to file:out as maxwell\n" in checked.stdout
+    assert [
+        "in-to-out: looking for file:in, file:out",
+        "in-to-out: starting Spark (on this machine)",
+        "in-to-out: connecting to file:in",
+    ] == checked.stderr.decode().splitlines()
 
 
 def test_all_that_the_file_shows_as_a_comment_is_right_too(here: Path) -> None:
@@ -175,6 +180,17 @@ def test_lint_names_the_line_and_goes_on_with_the_next_file(here: Path) -> None:
         "headgate: heap.yaml: spark.driver.memory is 'lots'; it must be a size, such as 512m or 2g"
     )
     assert done.stdout.startswith(b"good.yaml: no errors; job good reads kafka://nowhere:9092/t")
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_server_that_does_not_answer_is_no_wrong_usage(here: Path, command: str) -> None:
+    """So that a supervisor starts the job again; after a 2 it does not."""
+    done = run(command, "--from", "kafka://127.0.0.1:1/t", "--to", "delta:lake")
+
+    assert 1 == done.returncode
+    assert b"127.0.0.1:1 cannot be reached: Connection refused" in done.stderr.splitlines()[-1]
+    wrong = run(command, "--from", "kafka://127.0.0.1:1/t", "--to", "delta:lake", "--set", "x=1")
+    assert 2 == wrong.returncode
 
 
 def test_lint_starts_no_spark(here: Path) -> None:
