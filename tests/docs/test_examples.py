@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -117,9 +118,18 @@ def read_yaml(text: str, reader: Reader) -> None:
         if "apiVersion" in document:
             for job in document.get("data", {}).values():
                 read_yaml(job, reader)
+            if document["kind"] == "Deployment":
+                check_arguments(document)
         elif "groups" not in document:
             job = text + SOURCE * ("source" not in document) + SINK * ("sink" not in document)
             load_job(reader.save("example-job.yaml", job))
+
+
+def check_arguments(deployment: dict[str, Any]) -> None:
+    """Parse what the containers of a deployment run in an image of the Dockerfile."""
+    [entry] = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    for container in deployment["spec"]["template"]["spec"]["containers"]:
+        check_command([*json.loads(entry), *container["args"]])
 
 
 def check_unit(text: str) -> None:
