@@ -19,6 +19,7 @@ from doc_reader import Reader
 from packaging.requirements import Requirement
 from paths import ROOT
 
+import headgate
 from headgate.config.reader import load_job
 
 SCHEMA = "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, amount DECIMAL(12,2));"
@@ -65,7 +66,9 @@ def test_the_examples_of_a_page_work(
         reader.environment[name] = "secret"
     names: dict[str, Any] = {}
     if needs_spark(page):
-        names["spark"] = request.getfixturevalue("spark")
+        names["spark"] = spark = request.getfixturevalue("spark")
+        # The session that tests share has no connectors, and these programs need none of theirs.
+        monkeypatch.setattr(headgate, "session", lambda: spark)
     for block in blocks(page):
         at = f"{page.relative_to(ROOT)}:{block.line}"
         try:
