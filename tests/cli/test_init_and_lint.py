@@ -45,6 +45,11 @@ def test_init_writes_what_it_saw_and_check_accepts_it(here: Path, spark: SparkSe
     checked = run("check", "a.yaml")
     assert 0 == checked.returncode, checked.stderr.decode()
     assert b"  writes 2 messages to file:out as maxwell\n" in checked.stdout
+    assert [
+        "in-to-out: looking for file:in, file:out",
+        "in-to-out: starting Spark (on this machine)",
+        "in-to-out: connecting to file:in",
+    ] == checked.stderr.decode().splitlines()
 
 
 def test_all_that_the_file_shows_as_a_comment_is_right_too(here: Path) -> None:
@@ -75,7 +80,7 @@ def test_all_that_the_file_shows_as_a_comment_is_right_too(here: Path) -> None:
 def test_without_a_terminal_nothing_is_asked(here: Path, given: list[str], said: str) -> None:
     done = run("init", *given)
 
-    assert 2 == done.returncode
+    assert (1 if "127.0.0.1" in said else 2) == done.returncode
     assert done.stderr.decode().splitlines()[-1].startswith(f"headgate: {said}")
     assert not (here / "job.yaml").exists()
 
@@ -113,6 +118,51 @@ def test_a_file_that_is_there_stays_and_no_password_is_written(here: Path) -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "variables"),
+    [
+        ("kafka://h/t?sasl-user=me&sasl-password=canary", ["SOURCE_SASL_PASSWORD"]),
+        ("kafka://me:pa$swcanary@h/t", ["SOURCE_PASSWORD"]),
+        ("kafka://h/t?kafka.sasl.jaas.config=x%20password=canary;", [
+            "SOURCE_KAFKA_SASL_JAAS_CONFIG"
+        ]),
+        ("kafka://me:canary@h/t?kafka.ssl.key.password=canary&protocol=maxwell", [
+            "SOURCE_PASSWORD", "SOURCE_KAFKA_SSL_KEY_PASSWORD"
+        ]),
+        ("rocketmq://h/t?access-key=canary&secret_key=canary", [
+            "SOURCE_ACCESS_KEY", "SOURCE_SECRET_KEY"
+        ]),
+        ("mysql://me:${SHOP}@h/d.*", []),
+        ("kafka://h/t?sasl-user=me&sasl-password=${SHOP}", []),
+    ],
+)  # fmt: skip
+def test_no_secret_is_written_wherever_it_stands_in_a_uri(
+    here: Path, monkeypatch: pytest.MonkeyPatch, source: str, variables: list[str]
+) -> None:
+    monkeypatch.setenv("SHOP", "x")
+    done = run("init", "--from", source, "--to", "delta:lake", "--no-look")
+
+    assert 0 == done.returncode, done.stderr.decode()
+    text = (here / "job.yaml").read_text()
+    assert "canary" not in text + done.stderr.decode()
+    for name in variables:
+        assert f"${{{name}}}" in text
+        assert f" is not in the file; set {name} to it\n" in done.stderr.decode()
+    assert len(variables) == done.stderr.count(b"; set ")
+    if "SHOP" in source:
+        assert source in text
+
+
+@pytest.mark.parametrize("source", ["mysql://me:x@h/shop.*", "kafka://h/t?protocol=maxwell"])
+def test_a_source_that_has_no_format_or_names_it_is_written_without_a_look(
+    here: Path, source: str
+) -> None:
+    done = run("init", "--from", source, "--to", "delta:lake", "--no-look")
+
+    assert 0 == done.returncode, done.stderr.decode()
+    assert "format:" not in (here / "job.yaml").read_text()
+
+
 def test_lint_names_the_line_and_goes_on_with_the_next_file(here: Path) -> None:
     good = "source: {uri: 'kafka://nowhere:9092/t'}\nsink: {uri: 'file:out', format: canal}\n"
     (here / "good.yaml").write_text(good)
@@ -130,6 +180,17 @@ def test_lint_names_the_line_and_goes_on_with_the_next_file(here: Path) -> None:
         "headgate: heap.yaml: spark.driver.memory is 'lots'; it must be a size, such as 512m or 2g"
     )
     assert done.stdout.startswith(b"good.yaml: no errors; job good reads kafka://nowhere:9092/t")
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_server_that_does_not_answer_is_no_wrong_usage(here: Path, command: str) -> None:
+    """So that a supervisor starts the job again; after a 2 it does not."""
+    done = run(command, "--from", "kafka://127.0.0.1:1/t", "--to", "delta:lake")
+
+    assert 1 == done.returncode
+    assert b"127.0.0.1:1 cannot be reached: Connection refused" in done.stderr.splitlines()[-1]
+    wrong = run(command, "--from", "kafka://127.0.0.1:1/t", "--to", "delta:lake", "--set", "x=1")
+    assert 2 == wrong.returncode
 
 
 def test_lint_starts_no_spark(here: Path) -> None:

@@ -18,6 +18,12 @@ from headgate.sinks import SINKS
 from headgate.sources import SOURCES
 
 
+@pytest.mark.parametrize("uri", ["delta:lake", "delta://lake/x", "delta+s3a://bucket/x"])
+def test_a_lake_as_a_source_is_told_to_be_a_sink(uri: str) -> None:
+    with pytest.raises(UsageError, match="is no source; it is a sink of tables"):
+        parse_source(uri)
+
+
 class Role(NamedTuple):
     """Sources or sinks."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from doc_reader import Reader
 from packaging.requirements import Requirement
 from paths import ROOT
 
+import headgate
 from headgate.config.reader import load_job
 
 SCHEMA = "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, amount DECIMAL(12,2));"
@@ -64,7 +66,9 @@ def test_the_examples_of_a_page_work(
         reader.environment[name] = "secret"
     names: dict[str, Any] = {}
     if needs_spark(page):
-        names["spark"] = request.getfixturevalue("spark")
+        names["spark"] = spark = request.getfixturevalue("spark")
+        # The session that tests share has no connectors, and these programs need none of theirs.
+        monkeypatch.setattr(headgate, "session", lambda: spark)
     for block in blocks(page):
         at = f"{page.relative_to(ROOT)}:{block.line}"
         try:
@@ -117,9 +121,18 @@ def read_yaml(text: str, reader: Reader) -> None:
         if "apiVersion" in document:
             for job in document.get("data", {}).values():
                 read_yaml(job, reader)
+            if document["kind"] == "Deployment":
+                check_arguments(document)
         elif "groups" not in document:
             job = text + SOURCE * ("source" not in document) + SINK * ("sink" not in document)
             load_job(reader.save("example-job.yaml", job))
+
+
+def check_arguments(deployment: dict[str, Any]) -> None:
+    """Parse what the containers of a deployment run in an image of the Dockerfile."""
+    [entry] = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    for container in deployment["spec"]["template"]["spec"]["containers"]:
+        check_command([*json.loads(entry), *container["args"]])
 
 
 def check_unit(text: str) -> None:

@@ -285,7 +285,7 @@ def test_check_says_in_one_line_what_is_missing(
     result = CliRunner().invoke(
         cli, ["check", "--json", "--from", f"file://{tmp_path}", "--to", sink_uri(server, "right")]
     )
-    (writes,) = json.loads(result.output)["writes"]
+    (writes,) = json.loads(result.stdout)["writes"]
     assert {"right": 2} == writes["topics"]
     assert "does not exist; create the project" in check(
         tmp_path, f"{server.uri('right', project='other')}protocol=debezium"

@@ -124,7 +124,7 @@ def test_what_is_not_there_is_said_in_one_line_before_spark_starts(
     done = run("run", "--from", source, "--to", to, *words)
 
     assert time.monotonic() - began < 10
-    assert 2 == done.returncode
+    assert (1 if "that the server runs" in said else 2) == done.returncode
     assert f"headgate: {said}" == done.stderr.decode().splitlines()[-1]
     assert b"starting Spark" not in done.stderr
 

@@ -34,6 +34,7 @@ def test_events_are_selected_routed_filtered_or_rejected() -> None:
 
 def test_the_report_as_lines() -> None:
     sink = {"sink": "console:", "format": "maxwell", "messages": 2, "losses": {}, "rejected": {}}
+    lake = {"sink": "delta:x", "tables": {}, "losses": {}, "rejected": {}, "parked tables": "a, b"}
     report = {
         "job": "orders",
         "reads": {"topics": {"cdc": 2}},
@@ -42,7 +43,7 @@ def test_the_report_as_lines() -> None:
         "tables": {"shop.t": {"to": "lake.t", "topic": None, "events": 2}},
         "filtered": {"": 1},
         "rejected": {"no-table: …": 1},
-        "writes": [sink],
+        "writes": [{**sink, "topics": {"out": 3}}, {**sink, "topics": {}}, lake],
     }
 
     assert [
@@ -53,4 +54,8 @@ def test_the_report_as_lines() -> None:
         "  filtered (no table): 1 events",
         "  dead letters: 1 x no-table: …",
         "  writes 2 messages to console: as maxwell",
+        "    finds topics: out (3 partitions)",
+        "  writes 2 messages to console: as maxwell",
+        "  lands 0 tables in delta:x",
+        "    finds parked tables: a, b",
     ] == list(described(report))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pyspark import accumulators
 
 from headgate.spark import session
 from headgate.spark.daemon import print_exc
@@ -34,6 +36,28 @@ def test_workers_are_reached_by_unix_sockets_that_leave_nothing() -> None:
     assert "True" == enabled
     assert not Path(folder).exists()
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("sent", "trace"), [(b"", ""), (b"odd", "struct.error")])
+def test_a_jvm_that_ends_leaves_no_trace_of_the_accumulators(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], sent: bytes, trace: str
+) -> None:
+    path = str(tmp_path / "accumulators")
+    server = accumulators._start_update_server("", True, path)
+    session.end_quietly(server)
+
+    with socket.socket(socket.AF_UNIX) as jvm:
+        jvm.connect(path)
+        jvm.sendall(sent)
+    with socket.socket(socket.AF_UNIX) as after:  # is served when the first has been
+        after.connect(path)
+        after.sendall(bytes(4))
+        assert b"\1" == after.recv(1)
+    server.shutdown()
+
+    shown = capsys.readouterr().err
+    assert trace in shown
+    assert bool(trace) == ("Traceback" in shown)
 
 
 def test_a_folder_too_long_for_sockets_is_not_used(

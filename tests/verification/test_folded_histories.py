@@ -45,7 +45,7 @@ from headgate.verification.fold import (
 from headgate.verification.lineage import Lineage, Statement
 from headgate.verification.log_reading import ARRIVALS, next_plan, statement_of
 from headgate.verification.log_worker import SeenTable, WorkerReport, log_function
-from headgate.verification.typed_rows import shape_of
+from headgate.verification.typed_rows import shape_of, table_ids
 
 DIALECTS = {dialect.name: dialect for dialect in written_dialects()}
 
@@ -110,7 +110,7 @@ def later(changes: pa.RecordBatch, steps: int, arrivals: int) -> pa.RecordBatch:
 
 
 def typed_rows(table: LogTable, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    shape = shape_of(table.name, table.columns, table.key, DEFAULTS)
+    shape = shape_of(table_ids(table.name)[0], table.columns, table.key, DEFAULTS)
     columns = {
         c.name: typed(pa.array([r.get(c.source_name) for r in rows], pa.string()), c.mysql, c.type)
         for c in shape.columns

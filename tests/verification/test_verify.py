@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from command_line import run
 from deltalake import write_deltalake
+from messages import canal
 from pyspark.sql import SparkSession
 from ticdc_messages import ticdc
 
 import headgate
+from headgate.cli.verify import DIFFERENT
 from headgate.core.errors import UsageError
 from headgate.verification.report import described
 from headgate.verification.run import Wanted, compare
@@ -97,6 +101,83 @@ def test_two_lakes_are_compared(spark: SparkSession, lake: Path, tmp_path: Path)
     land(tmp_path / "copy", "orders")
 
     assert headgate.verify(f"delta://{lake}", f"delta://{tmp_path}/copy", spark=spark)
+
+
+def test_the_command_compares_two_places_without_a_job(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    land(lake, "orders")
+    land(tmp_path / "copy", "orders")
+    places = ("--source", f"delta://{lake}", "--target", f"delta://{tmp_path}/copy")
+
+    equal = run("verify", *places, "--wait", "0s")
+
+    assert (0, b"") == (equal.returncode, equal.stderr)
+    assert [f"source delta:{lake}", f"target delta:{tmp_path}/copy"] == (
+        equal.stdout.decode().splitlines()[:2]
+    )
+    assert b"\nall 1 tables are equal" in equal.stdout
+
+    land(tmp_path / "copy", "orders", note=pa.array([None, "wrong"]))
+    differs = run("verify", *places, "--wait", "0s", "--json")
+    assert DIFFERENT == differs.returncode
+    assert {"extra": 1, "missing": 1} == json.loads(differs.stdout)["tables"][0]["counts"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "give a job file, or --source and --target"),
+        (["--source", "delta:a"], "--target is missing; without a job file, give --source and "),
+        (["--target", "delta:a"], "--source is missing; without a job file, give --source and "),
+        (["job.yaml", "--target", "delta:a"], "give a job, or --source and --target, not both"),
+    ],
+)
+def test_the_command_says_which_place_is_missing(given: list[str], said: str) -> None:
+    done = run("verify", *given)
+
+    assert 2 == done.returncode
+    assert done.stderr.decode().startswith(f"headgate: {said}")
+
+
+def test_a_pattern_that_matches_nothing_is_an_error_with_the_nearest_name(
+    spark: SparkSession, lake: Path
+) -> None:
+    land(lake, "orders")
+    places = ("--source", f"delta://{lake}", "--target", f"delta://{lake}", "--wait", "0s")
+
+    typo = run("verify", *places, "--table", "shop.orders", "--table", "shop.ordesr")
+
+    assert (2, b"") == (typo.returncode, typo.stdout)
+    said = "no table of the source or the target matches 'shop.ordesr'; did you mean 'shop.orders'?"
+    assert f"headgate: {said}\n" == typo.stderr.decode()
+
+
+def test_nothing_to_compare_is_an_error_and_not_equal(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    land(lake, "orders")
+    empty = f"delta://{tmp_path}/empty"
+
+    for words in ([], ["--table", "shop.*"]):  # all tables are extra
+        done = run("verify", "--source", empty, "--target", f"delta://{lake}", *words)
+        assert 2 == done.returncode, done.stdout
+        said = f"headgate: there is nothing to compare: delta:{tmp_path}/empty has no table"
+        assert done.stderr.decode().startswith(said)
+    with pytest.raises(UsageError, match="nothing to compare"):
+        headgate.verify(empty, empty, spark=spark)
+
+
+def test_a_database_whose_name_has_a_dot(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+    message = canal(database="a.b", table="t.u", id=1)
+    (lake.parent / "in" / "a.jsonl").write_bytes(message)
+    events = headgate.decode(spark.read.text(f"file://{lake.parent}/in"))
+    headgate.land(events, f"delta://{lake}")
+    assert (lake / "a.b" / "t.u" / "_delta_log").is_dir()
+
+    found = verify(spark, lake, "a.b.*")
+
+    assert [("a.b.t.u", "equal")] == [(table.table, table.state) for table in found.tables]
 
 
 def test_a_wrong_place_is_a_usage_error(spark: SparkSession) -> None:

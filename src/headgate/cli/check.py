@@ -26,5 +26,7 @@ def check(
     read = read_job(job, source, sinks, settings)
     from headgate.pipeline.check import checked, described
 
-    report = checked(read, master, sample)
+    report = checked(
+        read, master, sample, lambda text: click.echo(f"{read.name}: {text}", err=True)
+    )
     click.echo(encode_json(report) if as_json else "\n".join(described(report)))

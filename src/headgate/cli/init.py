@@ -104,18 +104,22 @@ def write(path: Path, looked: Looked, sink: str, format: str | None, force: bool
     """Write the job file, if it is one that can be read again."""
     if path.exists() and not force:
         raise UsageError(f"{path} is there; choose another --out, or replace it with --force")
-    ends = [End(moved(looked.uri, path), "SOURCE"), End(moved(sink, path), "SINK", format)]
+    source = End(moved(looked.uri, path), "SOURCE")
+    target = End(moved(sink, path), "SINK", format)
     query = f"{'&' if '?' in sink else '?'}protocol={format}" if format else ""
-    title = job_of(looked.uri, [f"{sink}{query}"]).name
-    path.write_text(job_file(title, looked, *ends), encoding="utf-8")
-    passwords = {end.variable: "x" for end in ends if end.variable}
+    job = job_of(looked.uri, [f"{sink}{query}"])
+    has_format = re.search(r"[?&](protocol|format)=", looked.uri) is not None
+    needs_format = job.source.connector.gives == "messages" and not has_format
+    text = job_file(job.name, looked, source, target, needs_format)
+    path.write_text(text, encoding="utf-8")
+    secrets = source.variables | target.variables
     try:
-        load_job(path, {}, {**os.environ, **passwords})
+        load_job(path, {}, {**os.environ, **dict.fromkeys(secrets, "x")})
     except UsageError:
         path.unlink()
         raise
-    for name in passwords:
-        click.echo(f"headgate: the password is not in the file; set {name} to it", err=True)
+    for name, what in secrets.items():
+        click.echo(f"headgate: the {what} is not in the file; set {name} to it", err=True)
 
 
 def moved(uri: str, path: Path) -> str:

@@ -6,8 +6,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-_LOGIN = re.compile(r"(//[^/@:]+):([^@$/]+)@")
+from headgate.config.addresses import is_secret
+
+_LOGIN = re.compile(r"(//[^/@:]+):([^/]+)@")
+_VARIABLE = re.compile(r"(?<!\$)\$\{\w+\}")
 
 
 @dataclass(frozen=True)
@@ -42,31 +46,51 @@ class Looked:
 
 @dataclass(frozen=True)
 class End:
-    """A source or a sink, without its password."""
+    """A source or a sink, without its secrets."""
 
     given: str = field(repr=False)
     role: str
     format: str | None = None
 
     @property
-    def variable(self) -> str | None:
-        """The environment variable that gets the password of the URI, if it has one."""
-        return f"{self.role}_PASSWORD" if _LOGIN.search(self.given) else None
+    def uri(self) -> str:
+        """The URI, with the names of variables for its secrets.
+
+        >>> End("kafka://me:a$b@h/t?sasl-password=c", "SOURCE").uri
+        'kafka://me:${SOURCE_PASSWORD}@h/t?sasl-password=${SOURCE_SASL_PASSWORD}'
+        """
+        return self._parted[0]
 
     @property
-    def uri(self) -> str:
-        """The URI, with the name of a variable for the password.
+    def variables(self) -> dict[str, str]:
+        """The environment variables that get the secrets of the URI, and what each is."""
+        return self._parted[1]
 
-        >>> End("kafka://me:secret@h/t", "SOURCE").uri
-        'kafka://me:${SOURCE_PASSWORD}@h/t'
-        """
-        return _LOGIN.sub(rf"\1:${{{self.role}_PASSWORD}}@", self.given, count=1)
+    @cached_property
+    def _parted(self) -> tuple[str, dict[str, str]]:
+        variables: dict[str, str] = {}
+
+        def named(what: str, value: str) -> str:
+            if not value or _VARIABLE.search(value):
+                return value
+            name = f"{self.role}_{re.sub('[^A-Za-z0-9]', '_', what).upper()}"
+            variables[name] = what
+            return f"${{{name}}}"
+
+        before, question, query = self.given.partition("?")
+        before = _LOGIN.sub(lambda m: f"{m[1]}:{named('password', m[2])}@", before, count=1)
+        pairs = [pair.partition("=") for pair in query.split("&")]
+        params = (
+            f"{name}{equals}{named(name, value) if is_secret(name) else value}"
+            for name, equals, value in pairs
+        )
+        return f"{before}{question}{'&'.join(params)}", variables
 
 
-def job_file(title: str, looked: Looked, source: End, sink: End) -> str:
-    """The text of a job file."""
-    return "\n".join([*_head(title), *_source(looked, source), *_rules(looked), *_sink(sink),
-                      *_pipeline(title)]) + "\n"  # fmt: skip
+def job_file(title: str, looked: Looked, source: End, sink: End, needs_format: bool) -> str:
+    """The text of a job file; `needs_format` says whether the source's is to be written."""
+    return "\n".join([*_head(title), *_source(looked, source, needs_format), *_rules(looked),
+                      *_sink(sink), *_pipeline(title)]) + "\n"  # fmt: skip
 
 
 def _head(title: str) -> Iterator[str]:
@@ -76,15 +100,14 @@ def _head(title: str) -> Iterator[str]:
     yield ""
 
 
-def _source(looked: Looked, source: End) -> Iterator[str]:
+def _source(looked: Looked, source: End, needs_format: bool) -> Iterator[str]:
     yield "source:"
     yield f"  uri: {_quoted(source.uri)}"
     for line in looked.lines():
         yield f"  # seen: {_plain(line)}"
-    gives_messages = not looked.tables or looked.messages
-    if looked.format is not None and gives_messages:
+    if looked.format is not None and needs_format:
         yield f"  format: {looked.format}  # or auto, which looks at each message"
-    elif gives_messages:
+    elif needs_format:
         yield "  format: auto  # or a name of `headgate formats`, which is faster and stricter"
     yield "  # starting: earliest  # where the first start begins"
     yield ""

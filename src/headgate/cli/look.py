@@ -45,7 +45,7 @@ def session_for(source: Source) -> Any:
     try:
         source.connector.reachable()
     except UsageError as error:
-        raise UsageError(f"{source.name}: {error}") from None
+        raise type(error)(f"{source.name}: {error}") from None
     if source.connector.samples_without_spark:
         return None
     from headgate.spark import jars

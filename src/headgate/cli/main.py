@@ -22,7 +22,7 @@ from headgate.cli.run import FAILED, run
 from headgate.cli.status import status
 from headgate.cli.tables import tables
 from headgate.cli.verify import verify
-from headgate.core.errors import HeadgateError, MissingPackage, UsageError, reason_of
+from headgate.core.errors import HeadgateError, MissingPackage, Unreachable, UsageError, reason_of
 
 WRONG_USAGE = 2
 CLOSED_PIPE = 141
@@ -48,14 +48,15 @@ for command in (
 def main() -> None:
     """Run the command line.
 
-    A usage error or wrong path ends with 2, work that failed with 1, a closed pipe quietly.
+    A usage error or wrong path ends with 2; work that failed, or a server that does not answer,
+    with 1; a closed pipe quietly.
     """
     try:
         sys.exit(cli(standalone_mode=False) or 0)
     except (UsageError, click.UsageError) as error:
         text = error.format_message() if isinstance(error, click.UsageError) else str(error)
         click.echo(f"headgate: {text}", err=True)
-        sys.exit(WRONG_USAGE)
+        sys.exit(FAILED if isinstance(error, Unreachable) else WRONG_USAGE)
     except ModuleNotFoundError as error:
         missing = MissingPackage.of(error, "this command")
         if missing is error:

@@ -11,6 +11,7 @@ from msgspec.json import encode as encode_json
 
 from headgate.cli.job_options import job_options, read_job
 from headgate.cli.options import json_flag
+from headgate.core.errors import UsageError
 from headgate.core.scalars import duration, named
 
 DIFFERENT = 4
@@ -25,6 +26,7 @@ DIFFERENT = 4
     help="Compare with this instead of the job's messages: mysql://USER:PASSWORD@HOST/DATABASE, "
     "delta:///DIR; ${NAME} is taken from the environment.",
 )  # fmt: skip
+@click.option("--target", metavar="URI", help="Without a job: compare --source with this.")
 @click.option("--limit", default=20, show_default=True, help="Most rows shown of a table.")
 @click.option(
     "--wait", default="60s", show_default=True,
@@ -39,25 +41,50 @@ def verify(
     master: str | None,
     tables: tuple[str, ...],
     against: str | None,
+    target: str | None,
     limit: int,
     wait: str,
     as_json: bool,
 ) -> None:
-    """Compare the tables that a job has landed with their source, down to single rows.
+    """Compare tables with their source, down to single rows: a job's, or those of two places.
 
-    Ends with 0 where they are equal, with 4 where they differ.
+    Without a job, --source and --target name the places. Ends with 0 where they are equal, with 4
+    where they differ.
     """
-    read = read_job(job, source, sinks, settings)
-    from headgate.verification.api import verify_job
+    places = places_of(bool(job or source or sinks), settings, against, target)
+    from headgate.spark.logs import temporary_log
+    from headgate.verification.api import new_session, verify_job, verify_places
     from headgate.verification.report import described
     from headgate.verification.run import Wanted
 
     with progress() as tell:
-        wanted = Wanted(tables, limit, named("--wait", duration, wait), tell)
-        result = verify_job(read, wanted, master, against)
+        wanted = Wanted(tables, limit, named("--wait", duration, wait), progress=tell)
+        if places is None:
+            result = verify_job(read_job(job, source, sinks, settings), wanted, master, against)
+        else:
+            spark = new_session(*places, master=master, log=temporary_log())
+            result = verify_places(spark, *places, wanted)
     click.echo(encode_json(result) if as_json else "\n".join(described(result)))
     if not result.equal:
         raise click.exceptions.Exit(DIFFERENT)
+
+
+def places_of(
+    has_job: bool, settings: tuple[str, ...], source: str | None, target: str | None
+) -> tuple[str, str] | None:
+    """The places that are compared without a job; None where there is one."""
+    if has_job and target is None:
+        return None
+    if has_job:
+        raise UsageError("give a job, or --source and --target, not both")
+    if settings:
+        raise UsageError("--set changes a job file, and none is given")
+    if source is None and target is None:
+        raise UsageError("give a job file, or --source and --target")
+    if source is None or target is None:
+        missing = "--source" if source is None else "--target"
+        raise UsageError(f"{missing} is missing; without a job file, give --source and --target")
+    return source, target
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from headgate.core.errors import UsageError, shown, unknown_name
 from headgate.core.options import spelled
 from headgate.core.scalars import Environment
 from headgate.formats import load, registered
-from headgate.sinks import SINKS
+from headgate.sinks import DELTA_REMOTE, SINKS
 from headgate.sources import SOURCES
 from headgate.spark.filesystem import REMOTE, refuse_credentials
 
@@ -27,13 +27,16 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BETWEEN_HOSTS = re.compile("[,;]")
-SECRETS = ("password", "jaas.config", "token", "secret", "access-key", "secret-key")
+SECRETS = (
+    "password", "jaas.config", "keystore.key", "token", "secret", "access-key", "secret-key"
+)  # fmt: skip
 """Ends of the names of parameters whose values are secret."""
 _PLUGIN = "a package can add it (entry points, as in examples/plugin)"
 _LAKE = "tables are landed in Delta: delta:///DIR"
 _DATABASES = ("postgres", "postgresql", "oracle", "sqlserver", "mssql", "tidb", "oceanbase", "jdbc")
 _DOCUMENTS = ("mongodb", "mongodb+srv", "elasticsearch")
 _LAKES = ("iceberg", "hudi", "paimon")
+_DELTA = ("delta", *(f"delta+{each}" for each in DELTA_REMOTE))
 _QUEUES = ("pulsar", "kinesis", "nats", "redis", "amqp", "pubsub", "mqtt", "http", "https")
 _FROM_DATABASE = (
     "of databases only MySQL and MariaDB are read directly, as mysql://USER:PASSWORD@HOST/DB.T; "
@@ -44,6 +47,9 @@ ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys((*_DATABASES, "mariadb"), _FROM_DATABASE),
         **dict.fromkeys(_DOCUMENTS, "documents are not rows with columns"),
         **dict.fromkeys(_LAKES, "changes are read from queues, files and MySQL"),
+        **dict.fromkeys(
+            _DELTA, "it is a sink of tables, as delta:///DIR; files are read as file:///DIR"
+        ),
         **dict.fromkeys(_QUEUES, _PLUGIN),
     },
     "sink": {
@@ -91,7 +97,7 @@ def take_apart(
         raise UsageError("the URI has a '#'; write it as %23")
     params = _merged(_query(query, fill), given)
     for name, value in params.items():
-        if name.endswith(SECRETS):
+        if is_secret(name):
             env.hide(value)
     shape: type[Shape] = registry.load(scheme)
     if shape.authority == "hosts":
@@ -253,6 +259,15 @@ def _hide_parts(text: str, env: Environment) -> None:
 
 
 # For logs
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a parameter is a secret.
+
+    >>> is_secret("sasl_password"), is_secret("kafka.sasl.jaas.config"), is_secret("password-file")
+    (True, True, False)
+    """
+    return unquote(name).lower().replace("_", "-").endswith(SECRETS)
 
 
 @cache

@@ -30,6 +30,10 @@ class UsageError(HeadgateError):
     """Usage error: an unknown name, option or path. The command line exits with 2."""
 
 
+class Unreachable(UsageError):
+    """A server does not answer, which may pass: unlike other usage errors, exit code 1."""
+
+
 EXTRAS = {
     "py4j": ("PySpark", "spark"),
     "pyspark": ("PySpark", "spark"),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from threading import Thread
 
-from headgate.core.errors import UsageError
+from headgate.core.errors import Unreachable, UsageError
 
 SECONDS = 5.0
 """How long servers are waited for, all of them together."""
@@ -21,7 +21,7 @@ def check_servers(addresses: Iterable[str], seconds: float = SECONDS) -> None:
 
     >>> check_servers(["127.0.0.1:1"])
     Traceback (most recent call last):
-    headgate.core.errors.UsageError: 127.0.0.1:1 cannot be reached: Connection refused; check the \
+    headgate.core.errors.Unreachable: 127.0.0.1:1 cannot be reached: Connection refused; check the \
 address, and that the server runs
     """
     wanted = sorted(addresses)
@@ -40,7 +40,7 @@ address, and that the server runs
             return
         reasons[address] = reason
     each = ", ".join(f"{address} cannot be reached: {why}" for address, why in reasons.items())
-    raise UsageError(f"{each}; check the address, and that the server runs")
+    raise Unreachable(f"{each}; check the address, and that the server runs")
 
 
 def _connect(address: str, seconds: float) -> str | None:

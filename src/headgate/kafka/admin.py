@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
-from headgate.core.errors import HeadgateError, UsageError, shown
+from headgate.core.errors import HeadgateError, Unreachable, UsageError, shown
 from headgate.kafka.client_options import COMMITTED, ISOLATION
 
 PAUSE = 1.0
@@ -187,7 +187,8 @@ class Admin:
 
     def refused(self, error: Py4JJavaError) -> UsageError:
         """The reason that Kafka gave, without the stack."""
-        return UsageError(f"{self.name}: Kafka says: {reason(error)}; check the brokers' address")
+        kind = Unreachable if passes(error) else UsageError
+        return kind(f"{self.name}: Kafka says: {reason(error)}; check the brokers' address")
 
 
 def reason(error: Py4JJavaError) -> str:

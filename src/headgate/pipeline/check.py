@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,9 @@ from headgate.pipeline.table_targets import named, table_row
 from headgate.schema.ddl import event_changes
 from headgate.selection.selection import Selection, SelectionError
 from headgate.sinks.base import Target
+
+OWN = ("sink", "format", "messages", "tables", "losses", "rejected")
+"""Of what is said of a sink, that which the sink has not found itself."""
 
 
 @dataclass
@@ -81,12 +84,16 @@ class Sample:
         self.untyped.append(untyped)
 
 
-def checked(job: Job, master: str | None, sample: int) -> dict[str, Any]:
-    """What a job would read, detect, route and write."""
+def checked(
+    job: Job, master: str | None, sample: int, say: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    """What a job would read, detect, route and write; `say` is called with what is being done."""
+    say(f"looking for {', '.join(each.name for each in (job.source, *job.all_sinks))}")
     check_before_start(job, master, writes=False)
-    spark = job_session(job, master)
+    spark = job_session(job, master, say=say)
     job = with_session_settings(job, spark)
     check_conditions(spark, job)
+    say(f"connecting to {job.source.name}")
     source = job.source.connector
     reads = source.check(spark, job.settings)
     messages = list(source.sample(spark, job.settings, sample))
@@ -190,6 +197,9 @@ def described(report: dict[str, Any]) -> Iterator[str]:
             columns = ", ".join(f"{name} {type_}" for name, type_ in shape["columns"].items())
             key = f"key {', '.join(shape['key'])}" if shape["key"] else "without a key"
             yield f"    table {shown(table)[1:-1]}, {key}: {columns}"
+        facts = {name: fact for name, fact in sink.items() if name not in OWN and fact != {}}
+        for line in Report(facts).lines("finds"):
+            yield f"    {line}"
         for reason, n in sink["rejected"].items():
             yield f"    rejected: {n} x {reason}"
         for code, n in sink["losses"].items():

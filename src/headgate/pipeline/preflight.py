@@ -20,7 +20,7 @@ def check_before_start(job: Job, master: str | None, writes: bool = True) -> Non
         try:
             end.connector.reachable()
         except UsageError as error:
-            raise UsageError(f"{end.name}: {error}") from None
+            raise type(error)(f"{end.name}: {error}") from None
     for what, path in (("checkpoint", job.checkpoint), ("dead letters", job.dead_letters)):
         if writes and not is_remote(path):
             try:

@@ -180,7 +180,7 @@ def said_if_slow(say: Callable[[str], None], what: str) -> Iterator[None]:
         timer.cancel()
 
 
-def not_started(error: Exception, log: Path, settings: Mapping[str, str]) -> UsageError:
+def not_started(error: Exception, log: Path, settings: Mapping[str, str]) -> HeadgateError:
     """The error of a session that could not be started, with the setting that is to blame."""
     output = log.read_text(errors="replace")
     keep_trace(error, log)
@@ -190,7 +190,8 @@ def not_started(error: Exception, log: Path, settings: Mapping[str, str]) -> Usa
         reason = lines[-1].rstrip(".") if lines else reason
     blamed = [name for name in settings if name in f"{reason}{output}"]
     which = f" with the setting {blamed[0]}" if blamed else ""
-    return UsageError(f"Spark did not start{which}: {reason}; the full trace is in {log}")
+    kind = UsageError if blamed else JobFailed  # as where its master is away
+    return kind(f"Spark did not start{which}: {reason}; the full trace is in {log}")
 
 
 def compile_ahead(job: Job, say: Callable[[str], None]) -> None:

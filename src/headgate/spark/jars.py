@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from headgate.core.errors import UsageError, unknown_name
+from headgate.core.errors import Unreachable, UsageError, unknown_name
 
 log = logging.getLogger("headgate")
 AWS_SDK = "2.29.52"
@@ -290,9 +290,9 @@ def complaint(output: str) -> str:
     return "; ".join(dict.fromkeys(problems)) or (lines[-1] if lines else "Ivy printed nothing")
 
 
-def unresolved(coordinates: Sequence[str], why: str) -> UsageError:
+def unresolved(coordinates: Sequence[str], why: str) -> Unreachable:
     """What was tried and what to do."""
-    return UsageError(
+    return Unreachable(
         f"cannot get {', '.join(coordinates)} from Maven Central ({why}); check the network "
         "(behind a proxy: JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=… -Dhttps.proxyPort=…'), or put the "
         "jars into a directory and name it in HEADGATE_JARS, or start with spark-submit --packages"

@@ -193,6 +193,22 @@ def submitted() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
+def end_quietly(server: Any) -> None:
+    """Print no trace where the JVM closes its connection to PySpark's server of accumulators.
+
+    It does so when it ends, which a job that still runs meets and reports (`jvm_ended`).
+    """
+    if "handle_error" in vars(server):
+        return
+    shown = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            shown(request, address)
+
+    server.handle_error = handle_error
+
+
 def session(
     master: str | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
@@ -237,6 +253,7 @@ def session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     server: Any = spark.sparkContext._accumulatorServer
+    end_quietly(server)
     if isinstance(server.server_address, str):  # a socket, which Spark leaves behind
         atexit.register(Path(server.server_address).unlink, missing_ok=True)
     return spark

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -59,8 +60,13 @@ def verify(
         result = headgate.verify("kafka://broker/shop", "delta:///data/lake", tables=["shop.*"])
         assert result, result.tables
     """
-    wanted = Wanted(tuple(tables), limit, wait)
-    spark = in_utc(spark or SparkSession.getActiveSession() or new_session(source, target))
+    spark = spark or SparkSession.getActiveSession() or new_session(source, target)
+    return verify_places(spark, source, target, Wanted(tuple(tables), limit, wait))
+
+
+def verify_places(spark: SparkSession, source: str, target: str, wanted: Wanted) -> Verification:
+    """Compare two places."""
+    spark = in_utc(spark)
     with ExitStack() as stack:
         ours = stack.enter_context(closing(side_of(spark, source)))
         theirs = stack.enter_context(closing(side_of(spark, target)))
@@ -79,7 +85,7 @@ def verify_job(
     captured = job.source.connector.database() if source is None else None
     if captured is not None:
         source, patterns = captured
-        wanted = replace(wanted, tables=wanted.tables or tuple(patterns))
+        wanted = replace(wanted, captured=tuple(patterns))
     needed = database.JARS if source is not None and is_database(source) else ()
     spark = job_session(job, master, more=needed)
     job = with_session_settings(job, spark)
@@ -203,7 +209,7 @@ def is_database(uri: str) -> bool:
     return uri.partition(":")[0].lower() in database.SCHEMES
 
 
-def new_session(*uris: str) -> SparkSession:
+def new_session(*uris: str, master: str | None = None, log: Path | None = None) -> SparkSession:
     """A session with the connectors that URIs need."""
     needed: list[str] = []
     for uri in uris:
@@ -213,7 +219,7 @@ def new_session(*uris: str) -> SparkSession:
             needed += parse_sink(uri, env=Environment(os.environ)).connector.jars
         else:
             needed += parse_source(uri, env=Environment(os.environ)).connector.jars
-    return session(settings=jars.settings(*dict.fromkeys(needed)))
+    return session(master, jars.settings(*dict.fromkeys(needed)), log=log)
 
 
 def in_utc(spark: SparkSession) -> SparkSession:

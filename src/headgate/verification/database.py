@@ -23,6 +23,7 @@ from headgate.core.scalars import Environment
 from headgate.landing.shape import TableShape
 from headgate.landing.types import DEFAULTS, TypePreferences
 from headgate.mysql.sql import identifier, literal
+from headgate.schema.changes import TableId
 from headgate.verification.sides import Side, SideTable
 from headgate.verification.typed_rows import shape_of, typed_rows
 
@@ -135,7 +136,9 @@ class DatabaseSide(Side):
             for name, rows in tables.items():
                 columns = {r.c: r.y for r in sorted(rows, key=lambda r: r.o)}
                 key = [r.c for r in sorted((r for r in rows if r.k), key=lambda r: r.k)]
-                self.shapes[name] = shape_of(name, columns, key, self.prefer)
+                self.shapes[name] = shape_of(
+                    TableId(rows[0].d, rows[0].t), columns, key, self.prefer
+                )
         return self.shapes
 
     def table(self, name: str) -> SideTable | None:

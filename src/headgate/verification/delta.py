@@ -28,7 +28,7 @@ from headgate.spark.state_files import read_state
 from headgate.spark.storage import Storage
 from headgate.verification.comparison import quoted
 from headgate.verification.sides import Side, SideTable
-from headgate.verification.typed_rows import table_id
+from headgate.verification.typed_rows import table_ids
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -89,9 +89,12 @@ class DeltaSide(Side):
 
     def table(self, name: str) -> SideTable | None:
         """The rows of a table; None if there is no such table."""
-        path = table_path(self.template, table_id(name))
-        if not self.storage.exists(f"{path}/_delta_log"):
+        paths = {each: table_path(self.template, each) for each in table_ids(name)}
+        there = (each for each in paths if self.storage.exists(f"{paths[each]}/_delta_log"))
+        chosen_id = next(there, None)
+        if chosen_id is None:
             return None
+        path = paths[chosen_id]
         table = self.open(path)
         if table is None:
             return None
@@ -108,11 +111,11 @@ class DeltaSide(Side):
         chosen = rows.select(*(quoted(c) for c in rows.columns if c not in HIDDEN))
         shape = table.metadata().configuration.get(SHAPE)
         key = None if shape is None else msgspec.json.decode(shape, type=TableShape).key
-        return SideTable(chosen, key, notes=self.notes(name))
+        return SideTable(chosen, key, notes=self.notes(chosen_id))
 
-    def notes(self, name: str) -> tuple[str, ...]:
+    def notes(self, table: TableId) -> tuple[str, ...]:
         """Why a table may be behind."""
-        state = self.states().get(table_id(name))
+        state = self.states().get(table)
         if state is None or state.state == "landed":
             return ()
         return (f"the table is {state.state}: {state.reason}; {state.remedy}",)

@@ -19,7 +19,7 @@ from headgate.verification.lineage import Lineage
 from headgate.verification.log_reading import EVERYTHING, Log, LogReading, Until
 from headgate.verification.log_worker import LoggedChange
 from headgate.verification.sides import KeyText, LogMessage, Side, SideTable
-from headgate.verification.typed_rows import shape_of, typed_rows
+from headgate.verification.typed_rows import shape_of, table_ids, typed_rows
 
 ROWS = "rows"
 PARTITIONS_PER_CORE = 4
@@ -79,7 +79,7 @@ class LogSide(Side):
             rows = self.spark.read.schema("row binary").parquet(self.folder.for_spark(folder))
         else:
             rows = self.spark.createDataFrame([], "row binary")
-        shape = shape_of(name, table.columns, table.key, self.prefer)
+        shape = shape_of(table_ids(name)[0], table.columns, table.key, self.prefer)
         untyped = [column.name for column in shape.columns if column.is_untyped]
         notes = [f"no type is known of: {', '.join(untyped)}"] if untyped else []
         notes += [f"{n:,} messages are dead letters ({c})" for c, n in self.rejected(name).items()]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
+from headgate.core.errors import UsageError, shown
 from headgate.selection.globs import TableGlob
 from headgate.verification.comparison import (
     Pair,
@@ -19,7 +21,7 @@ from headgate.verification.comparison import (
 )
 from headgate.verification.report import ColumnDifference, Difference, TableResult, Verification
 from headgate.verification.sides import Side
-from headgate.verification.typed_rows import table_id
+from headgate.verification.typed_rows import table_ids
 
 TABLES_AT_ONCE = 16
 """Tables whose checksums are computed by one Spark job."""
@@ -36,12 +38,14 @@ class Wanted:
     """What to compare, and how much of what differs to show."""
 
     tables: tuple[str, ...] = ()
-    """Patterns of their names; none: all."""
+    """Patterns of their names, each of which has to match; none: all that are captured."""
     most: int = 20
     """Most rows shown of a table."""
     wait: float = 60.0
     """How long, in seconds, rows that differ are looked at again where sides change."""
     progress: Progress = field(default=lambda _what, _done, _all: None)
+    captured: tuple[str, ...] = ()
+    """Patterns of the tables that the job captures; none: all."""
 
     def selects(self, name: str) -> bool:
         """Whether a table is to be compared.
@@ -49,27 +53,57 @@ class Wanted:
         >>> Wanted(("shop.*",)).selects("shop.orders"), Wanted(("shop.a",)).selects("shop.b")
         (True, False)
         """
-        table = table_id(name)
-        names = (table.database, None, table.table)
-        return not self.tables or any(TableGlob(each).matches(names) for each in self.tables)
+        chosen = self.tables or self.captured
+        return not chosen or any(matches(pattern, name) for pattern in chosen)
 
 
 def compare(source: Side, target: Side, wanted: Wanted) -> Verification:
     """Compare the tables of two sides."""
     started = time.monotonic()
     wanted.progress("reading the source", 0, 1)
-    names = [name for name in source.tables() if wanted.selects(name)]
+    ours, theirs = source.tables(), target.tables()
+    names = [name for name in ours if wanted.selects(name)]
+    check_selected(source, names, {*ours, *theirs}, wanted)
     results: list[TableResult] = []
     for start in range(0, len(names), TABLES_AT_ONCE):
         wanted.progress("checksums", start, len(names))
         results += compare_tables(source, target, names[start : start + TABLES_AT_ONCE], wanted)
     known = set(names)
-    extra = [name for name in target.tables() if name not in known and wanted.selects(name)]
+    extra = [name for name in theirs if name not in known and wanted.selects(name)]
     results += [TableResult(name, "extra") for name in extra]
     equal = all(result.state in ("equal", "extra") for result in results)
     seconds = round(time.monotonic() - started, 3)
     wanted.progress("done", len(names), len(names))
     return Verification(source.name, target.name, equal, results, seconds)
+
+
+def check_selected(source: Side, names: Sequence[str], there: set[str], wanted: Wanted) -> None:
+    """Refuse a comparison of nothing, which would be equal: of all tables `names` are compared."""
+    for pattern in wanted.tables:
+        if not any(matches(pattern, name) for name in there):
+            near = get_close_matches(pattern, there, n=3, cutoff=0.5)
+            meant = f"did you mean {' or '.join(map(shown, near))}?"
+            raise UsageError(
+                f"no table of the source or the target matches {shown(pattern)}; "
+                f"{meant if near else f'they have {len(there)} others'}"
+            )
+    if not names:
+        which = ", ".join(wanted.tables or wanted.captured)
+        has = f"no table {which}" if which else "no tables"
+        raise UsageError(
+            f"there is nothing to compare: {source.name} has {has}; check the names of database "
+            "and tables, and whether its user may see them"
+        )
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a pattern selects a table.
+
+    >>> matches("shop.*", "shop.orders"), matches("a.b.*", "a.b.t"), matches("shop.a", "shop.b")
+    (True, True, False)
+    """
+    glob = TableGlob(pattern)
+    return any(glob.matches((each.database, None, each.table)) for each in table_ids(name))
 
 
 def compare_tables(

@@ -14,24 +14,27 @@ from headgate.schema.changes import TableId
 
 
 def shape_of(
-    name: str, columns: Mapping[str, str | None], key: Iterable[str], prefer: TypePreferences
+    table: TableId, columns: Mapping[str, str | None], key: Iterable[str], prefer: TypePreferences
 ) -> TableShape:
     """The shape that a table lands in, of its columns' MySQL types.
 
-    >>> shape_of("shop.orders", {"id": "int", "a b": None}, ["id"], TypePreferences()).key
+    >>> orders = TableId("shop", "orders")
+    >>> shape_of(orders, {"id": "int", "a b": None}, ["id"], TypePreferences()).key
     ('id',)
     """
-    return table_shape(table_id(name), columns, tuple(key), prefer)
+    return table_shape(table, columns, tuple(key), prefer)
 
 
-def table_id(name: str) -> TableId:
-    """A table's database and name, of `database.table`.
+def table_ids(name: str) -> list[TableId]:
+    """The tables that `database.table` may mean: either name may have a dot.
 
-    >>> table_id("shop.orders"), table_id("orders").database
-    (TableId(database='shop', table='orders'), None)
+    >>> table_ids("a.b.t")
+    [TableId(database='a', table='b.t'), TableId(database='a.b', table='t')]
+    >>> table_ids("orders")
+    [TableId(database=None, table='orders')]
     """
-    database, dot, table = name.partition(".")
-    return TableId(database, table) if dot else TableId(None, name)
+    dots = [place for place, char in enumerate(name) if char == "."]
+    return [TableId(name[:dot], name[dot + 1 :]) for dot in dots] or [TableId(None, name)]
 
 
 def typed_rows(rows: DataFrame, shape: TableShape, prefer: TypePreferences) -> DataFrame:
