@@ -248,6 +248,23 @@ def test_parked_table_stays_parked_when_another_job_adopts_it(job: Callable[...,
     assert ({1: "b"}, {ORDERS: "landed"}) == (second.names(), second.tables())
 
 
+def test_changes_kept_of_a_parked_table_outlast_the_adoption_of_the_table(
+    job: Callable[..., Job],
+) -> None:
+    """The batches of both jobs have the same numbers."""
+    first = job()
+    first.land(0, {orders(): [upsert(1, 1, "a")]})
+    first.park(1, ORDERS)
+    first.land(2, {orders(): [upsert(3, 2, "kept")]})
+    second = job("two", adopt=True)
+    second.land(0, {})
+    second.land(1, {})
+    second.land(2, {orders(): [upsert(4, 3, "c")]})
+    assert resume(Storage(str(first.folder / "_headgate")), ORDERS)
+    second.land(3, {})
+    assert {1: "a", 2: "kept", 3: "c"} == second.names()
+
+
 def test_second_job_on_the_same_tables_is_refused(job: Callable[..., Job]) -> None:
     job("one").land(0, {orders(): [upsert(1, 1, "a")]})
     with pytest.raises(HeadgateError, match="another job"):

@@ -124,7 +124,7 @@ class DeltaWriter(TableWriter):
     def keep(self, table: TableId, changes: DataFrame, token: Token) -> None:
         """Keep the changes of a parked table."""
         chosen = changes.where(F.col("table") == encoded(table))
-        self.kept(table).keep(chosen, token.batch, token.version % STEPS // 2)
+        self.kept(table).keep(chosen, token.batch, token.version % STEPS // 2, self.lake.job)
 
     def kept(self, table: TableId) -> KeptChanges:
         """The changes of a parked table."""
