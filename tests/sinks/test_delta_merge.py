@@ -140,6 +140,15 @@ def test_truncate_alone(tmp_path: Path) -> None:
     assert merged.deleted == 2
 
 
+def test_key_column_in_another_case_is_the_same_column(tmp_path: Path) -> None:
+    lake = LandedLake(tmp_path)
+    lake.land([upsert(1, 1, "a", 1)])
+    other = orders({"ID": "bigint", "name": "varchar(20)", "n": "int"}, ["ID"])
+    changed = [Change(UPSERT, 2, {"ID": 1, "name": "b", "n": 2}), Change(DELETE, 3, {"ID": 2})]
+    lake.land(changed, shape=other)
+    assert [row(1, "b", 2)] == lake.values(ORDERS)
+
+
 # Deletes
 
 
