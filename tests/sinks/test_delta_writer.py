@@ -483,6 +483,11 @@ def test_dropped_tables_are_kept_or_dropped(job: Callable[..., Job]) -> None:
     dropping.land(2, {orders(table=ITEMS): [upsert(1, 1, "x")]})
     dropping.apply(3, "DROP TABLE items", 4)
     assert not (dropping.folder / "shop/items").exists()
+    assert {ORDERS: "landed"} == dropping.tables()
+    old, new = (orders(table=TableId("shop", name)) for name in ("old", "new"))
+    dropping.land(4, {old: [upsert(1, 1, "x")]})
+    dropping.apply(5, "RENAME TABLE old TO new", 6, new)
+    assert {ORDERS: "landed", new.table: "landed"} == dropping.tables()
 
 
 def test_secrets_are_not_in_errors_or_plans(spark: SparkSession, tmp_path: Path) -> None:

@@ -215,6 +215,7 @@ class DeltaWriter(TableWriter):
             self.root.delete(self.lake.path(table))
             self.storage.delete(f"deleted/{self.lake.path(table)}")
             self.lake = replace(self.lake, generation=self.lake.generation + 1)
+            self.state.gone(table)
         else:
             try:
                 carry_out(self.spark, self.lake, operation, token, versions)
