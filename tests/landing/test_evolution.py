@@ -309,6 +309,7 @@ BEHAVIOURS: list[tuple[Rules, str, list[str]]] = [
     (LOG, "ALTER TABLE t MODIFY amount DECIMAL(12,4)", ["rewrite t: "]),
     (LOG, "ALTER TABLE t DROP note", []),
     (LOG, "TRUNCATE TABLE t", []),
+    (Rules(ignore_deletes=True), "TRUNCATE TABLE t", []),
     (LOG, "RENAME TABLE u TO v", ["create v (id int, n int) key id", "describe u dropped"]),
 ]
 

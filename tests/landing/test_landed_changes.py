@@ -52,12 +52,19 @@ def changes(
 
 
 def landed(*events: Event, **more: Any) -> list[dict[str, Any]]:
-    """The rows of the one table that events are of, without their places."""
+    """The rows of the one table that events are of, without their places.
+
+    `_absent` is left out where it names nothing.
+    """
     found = changes(*events, **more)
     assert {} == found.rejected
     (table,) = found.tables
     return [
-        {n: v for n, v in each.items() if n not in ("_position", "_arrival")}
+        {
+            n: v
+            for n, v in each.items()
+            if n not in ("_position", "_arrival") and (v or n != "_absent")
+        }
         for each in table.rows.to_pylist()
     ]
 
@@ -119,7 +126,9 @@ def test_the_key_of_a_minimal_row_image_is_in_the_old_row() -> None:
     """MySQL's log with binlog_row_image=MINIMAL: the key before, what changed after."""
     rows = landed(row("update", {"id": "1"}, {"amount": "1.10"}))
 
-    assert [{"_op": UPSERT, "id": 1, "amount": Decimal("1.10"), "_absent": ["at", "note"]}] == rows
+    (told,) = rows
+    assert ["at", "note"] == told.pop("_absent")
+    assert {"_op": UPSERT, "id": 1, "amount": Decimal("1.10"), "at": None, "note": None} == told
 
 
 def test_a_delete_has_the_key_only() -> None:
@@ -179,9 +188,38 @@ def test_columns_that_an_update_does_not_tell_are_named() -> None:
 
     whole, told = landed(row("insert", after=ROW), partial)
 
-    assert None is whole["_absent"]
+    assert "_absent" not in whole
     assert ["amount", "at"] == told["_absent"]
     assert (2, "x", None) == (told["id"], told["note"], told["amount"])
+
+
+@pytest.mark.parametrize(
+    ("folder", "op"),
+    [
+        ("canal-json/ticdc-only-handle-key", "insert"),
+        ("canal-json/ticdc-only-handle-key", "update"),
+        ("canal-json/ticdc-claim-check", None),
+        ("canal-json/canal-partial-json", None),
+    ],
+)
+def test_rows_that_the_producer_cut_are_rejected(folder: str, op: str | None) -> None:
+    (path,) = [each for each in FOLDERS if each.as_posix().endswith(folder)]
+    (event,) = decode_message(
+        decoder("canal-json"), None, content(path, "value"), None, MAX_MESSAGE_BYTES
+    )
+    event.op = op or event.op
+
+    found = changes(event, row("insert", after=ROW))
+
+    assert ["incomplete-row"] == [code for code, _ in found.rejected.values()]
+
+
+def test_a_row_that_lacks_what_its_types_tell_shows_the_whole_table() -> None:
+    image = {name: value for name, value in ROW.items() if name != "note"}
+
+    (table,) = changes(row("insert", after=image, extra={"unavailable": '{"note":"…"}'})).tables
+
+    assert list(TYPES) == table.shape.names
 
 
 def test_values_that_the_source_s_log_did_not_contain_are_named() -> None:

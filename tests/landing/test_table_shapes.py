@@ -129,7 +129,7 @@ def test_a_union_has_all_columns_in_types_that_hold_all_rows() -> None:
         ("note", "string", "json"),
         ("day", "date", "date"),
     ] == [(column.name, column.type, column.mysql) for column in merged.columns]
-    assert ("ID",) == merged.key
+    assert ("id",) == merged.key
 
 
 def test_a_union_of_types_that_no_type_holds_keeps_the_first() -> None:

@@ -140,6 +140,15 @@ def test_truncate_alone(tmp_path: Path) -> None:
     assert merged.deleted == 2
 
 
+def test_key_column_in_another_case_is_the_same_column(tmp_path: Path) -> None:
+    lake = LandedLake(tmp_path)
+    lake.land([upsert(1, 1, "a", 1)])
+    other = orders({"ID": "bigint", "name": "varchar(20)", "n": "int"}, ["ID"])
+    changed = [Change(UPSERT, 2, {"ID": 1, "name": "b", "n": 2}), Change(DELETE, 3, {"ID": 2})]
+    lake.land(changed, shape=other)
+    assert [row(1, "b", 2)] == lake.values(ORDERS)
+
+
 # Deletes
 
 
@@ -190,6 +199,33 @@ def test_partial_image_of_a_row_that_is_not_there_is_an_error_of_the_table(tmp_p
     with pytest.raises(TableError, match="leaves out"):
         lake.land([delete(3, 1), partial(4, 1, n=5)])
     assert [row(1, "a", 1)] == lake.values(ORDERS)
+
+
+@pytest.mark.parametrize("cut", ["beside a whole row", "in another part", "in a later batch"])
+def test_partial_image_of_unknown_columns_is_an_error_however_batches_are_cut(
+    tmp_path: Path, cut: str
+) -> None:
+    """The row alone does not show which columns its table has."""
+    lake = LandedLake(tmp_path)
+    alone = Change(UPSERT, 2, {"id": 9}, (), partial=True)
+    if cut == "in a later batch":
+        lake.land([upsert(1, 1, "a", 1)])
+    whole = upsert(1, 1, "a", 1)
+    parts = {
+        "beside a whole row": [[whole, partial(2, 9)]],
+        "in another part": [[whole], [alone]],
+        "in a later batch": [[alone]],
+    }
+    with pytest.raises(TableError, match="leaves out"):
+        lake.land(*parts[cut])
+
+
+def test_partial_image_after_an_insert_from_before_a_column_existed(tmp_path: Path) -> None:
+    lake = LandedLake(tmp_path)
+    lake.land([upsert(1, 1, "a", 1)])
+    old = Change(UPSERT, 2, {"id": 2, "name": "b"})
+    lake.land([old, Change(UPSERT, 3, {"id": 2, "name": "c"}, (), partial=True)])
+    assert [row(1, "a", 1), row(2, "c")] == lake.values(ORDERS)
 
 
 def test_partial_image_of_a_row_that_is_not_there_can_be_landed_with_nulls(tmp_path: Path) -> None:

@@ -248,6 +248,23 @@ def test_parked_table_stays_parked_when_another_job_adopts_it(job: Callable[...,
     assert ({1: "b"}, {ORDERS: "landed"}) == (second.names(), second.tables())
 
 
+def test_changes_kept_of_a_parked_table_outlast_the_adoption_of_the_table(
+    job: Callable[..., Job],
+) -> None:
+    """The batches of both jobs have the same numbers."""
+    first = job()
+    first.land(0, {orders(): [upsert(1, 1, "a")]})
+    first.park(1, ORDERS)
+    first.land(2, {orders(): [upsert(3, 2, "kept")]})
+    second = job("two", adopt=True)
+    second.land(0, {})
+    second.land(1, {})
+    second.land(2, {orders(): [upsert(4, 3, "c")]})
+    assert resume(Storage(str(first.folder / "_headgate")), ORDERS)
+    second.land(3, {})
+    assert {1: "a", 2: "kept", 3: "c"} == second.names()
+
+
 def test_second_job_on_the_same_tables_is_refused(job: Callable[..., Job]) -> None:
     job("one").land(0, {orders(): [upsert(1, 1, "a")]})
     with pytest.raises(HeadgateError, match="another job"):
@@ -339,6 +356,44 @@ def test_changes_wait_for_their_merge(job: Callable[..., Job]) -> None:
     assert {1: "d", 2: "e", 3: "f"} == first.names()
 
 
+def test_changes_that_wait_are_merged_and_reported_though_no_batch_comes(
+    job: Callable[..., Job],
+) -> None:
+    first = job(merge_every="1h")
+    first.land(0, {orders(): [upsert(1, 1, "a")]})
+    first.land(1, {orders(): [upsert(2, 2, "b")]})
+    first.writer.idle(first.batch(1))
+    assert {1: "a"} == first.names()  # it is not time
+    first.writer.state.job.merged_at = 0.0
+    first.writer.idle(first.batch(1))
+    assert {1: "a", 2: "b"} == first.names()
+    assert 1 == first.writer.finish(first.batch(2), None).tables[ORDERS].upserted
+
+
+def test_merge_between_batches_that_is_cut_off_is_done_once(
+    job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = job(merge_every="1h", mode="log")
+    first.land(0, {orders(): [upsert(1, 1, "a")]})
+    first.land(1, {orders(): [upsert(2, 2, "b")]})
+    first.writer.state.job.merged_at = 0.0
+    merge_now = first.writer.merge_now
+
+    def cut_off(*args: Any, **options: Any) -> None:
+        merge_now(*args, **options)
+        raise InterruptedError
+
+    monkeypatch.setattr(first.writer, "merge_now", cut_off)
+    with pytest.raises(InterruptedError):
+        first.writer.idle(first.batch(1))
+    again = job(merge_every="1h", mode="log")
+    again.land(2, {orders(): [upsert(3, 3, "c")]})
+    again.writer.state.job.merged_at = 0.0
+    again.writer.idle(again.batch(2))
+    rows = DeltaTable(again.folder / "shop" / "orders").to_pyarrow_table()
+    assert [1, 2, 3] == sorted(rows["id"].to_pylist())
+
+
 def test_changes_of_a_parked_table_that_waited_are_kept_when_their_batch_is_repeated(
     job: Callable[..., Job],
 ) -> None:
@@ -428,6 +483,11 @@ def test_dropped_tables_are_kept_or_dropped(job: Callable[..., Job]) -> None:
     dropping.land(2, {orders(table=ITEMS): [upsert(1, 1, "x")]})
     dropping.apply(3, "DROP TABLE items", 4)
     assert not (dropping.folder / "shop/items").exists()
+    assert {ORDERS: "landed"} == dropping.tables()
+    old, new = (orders(table=TableId("shop", name)) for name in ("old", "new"))
+    dropping.land(4, {old: [upsert(1, 1, "x")]})
+    dropping.apply(5, "RENAME TABLE old TO new", 6, new)
+    assert {ORDERS: "landed", new.table: "landed"} == dropping.tables()
 
 
 def test_secrets_are_not_in_errors_or_plans(spark: SparkSession, tmp_path: Path) -> None:

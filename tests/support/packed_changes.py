@@ -34,6 +34,8 @@ class Change:
     absent: tuple[str, ...] = ()
     kind: str = KIND
     arrival: int | None = None
+    partial: bool = False
+    """Whether the row may lack further columns that the table has."""
 
     @property
     def position(self) -> str:
@@ -77,8 +79,8 @@ def packed(changes: Sequence[Change], shape: TableShape | None = None, first: in
             ]
         ),
     }
-    if any(change.absent for change in changes):
-        absent = [list(change.absent) or None for change in changes]
+    if any(change.absent or change.partial for change in changes):
+        absent = [list(c.absent) if c.absent or c.partial else None for c in changes]
         columns["_absent"] = pa.array(absent, pa.list_(pa.string()))
     told = {name for change in changes for name in change.row}
     for column in shape.columns:

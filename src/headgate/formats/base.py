@@ -81,6 +81,8 @@ class ExtraMembers(NamedTuple):
     """Members that hold column values, or reveal them."""
     partial: frozenset[str] = frozenset()
     """Members that mark a row as incomplete."""
+    cut: frozenset[str] = frozenset()
+    """Those of them by which columns that did change are missing, or have no value but a change."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ Python goes over each change once; values are typed column by column, for all ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.events import TIME
@@ -22,7 +21,6 @@ from headgate.landing.table_rows import (
     Rejected,
     RowGroup,
     TableRows,
-    is_partial,
     without_key,
 )
 from headgate.landing.types import TypePreferences, is_zero_date, typed
@@ -77,8 +75,6 @@ class Placed(NamedTuple):
 
     positions: pa.Array
     arrivals: pa.Array
-    is_partial: Callable[[int], bool]
-    """Whether the row of a change may lack columns that the table has."""
     events: Sequence[Event] = ()
     """For their times, where a sink takes them."""
 
@@ -216,20 +212,10 @@ def _placed(given: PlacedEvents, columns: RowColumns | None) -> Placed:
     """Where the changes of events belong, and behind them those of columns."""
     positions = pa.array(given.positions, pa.string())
     arrivals = pa.array(given.arrivals, pa.string())
-    by_row: list[bool] = []
     if columns is not None:
         positions = pa.concat_arrays([positions, columns.positions])
         arrivals = pa.concat_arrays([arrivals, columns.arrivals])
-        marks = np.zeros(len(columns.positions), bool)
-        for group in columns.groups:
-            marks[group.numbers] = group.layout.partial
-        by_row = marks.tolist()
-    events, count = given.events, len(given.events)
-
-    def partial(number: int) -> bool:
-        return is_partial(events[number]) if number < count else by_row[number - count]
-
-    return Placed(positions, arrivals, partial, events)
+    return Placed(positions, arrivals, given.events)
 
 
 def _typed_table(
@@ -247,7 +233,7 @@ def _typed_table(
         events = [placed.events[n] for n in owners]
         arrays["_event_time"] = pa.array([e.event_time for e in events], TIME)
         arrays["_commit_ts"] = pa.array([e.commit_ts for e in events], pa.int64())
-    absent = rows.absent(shape, placed.is_partial)
+    absent = rows.absent(shape)
     if absent is not None:
         arrays["_absent"] = absent
     for column, text in zip(shape.columns, texts):

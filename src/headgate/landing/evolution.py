@@ -161,7 +161,7 @@ class _Plan:
 
     def truncate(self, change: TruncateTable) -> None:
         contents = self.get(change.table)
-        if contents is None or self.rules.log:
+        if contents is None or self.rules.log or self.rules.ignore_deletes:
             return
         if self.rules.only_grow:
             contents.warnings.append("TRUNCATE is not applied")

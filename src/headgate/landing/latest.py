@@ -37,6 +37,8 @@ class CombinedChanges:
     absent: dict[str, Mask] = field(default_factory=dict)
     """Of these the changes that leave it out of a row that has it: only the landed row has the
     value. Elsewhere the column did not exist for the change, and a new row has null."""
+    partial: Mask | None = None
+    """The changes that may lack columns of which they do not know."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,16 @@ def combined(tables: Sequence[pa.Table]) -> CombinedChanges:
         [table.replace_schema_metadata() for table in tables], promote_options="permissive"
     ).combine_chunks()
     absent: dict[str, Mask] = {}
+    partial: Mask | None = None
     if ABSENT in rows.column_names:
         absent = absent_columns(rows.column(ABSENT))
+        partial = pc.is_valid(rows.column(ABSENT)).to_numpy()
         rows = rows.drop_columns([ABSENT])
         for name, mask in absent.items():
             unset[name] = unset[name] | mask if name in unset else mask
             if name not in rows.column_names:  # no change has it
                 rows = rows.append_column(name, pa.nulls(rows.num_rows))
-    return CombinedChanges(rows, unset, absent)
+    return CombinedChanges(rows, unset, absent, partial)
 
 
 def absent_columns(lists: pa.ChunkedArray) -> dict[str, Mask]:
@@ -147,7 +151,9 @@ def latest(changes: CombinedChanges, key: Sequence[str], *, keep_deleted: bool =
         if name in changes.absent:
             left_out = np.zeros(len(last), np.bool_)
             left_out[codes[changes.absent[name]]] = True
-            required = left_out[codes[winners]] & unknown & ~deleted[winners]
+            tells = has | ~(changes.absent[name] | deleted)  # a whole row had no such column
+            told = last_of_each(codes, order[tells[order]])[codes[winners]]
+            required = left_out[codes[winners]] & ((told < 0) | deleted[told]) & ~deleted[winners]
         known_at = rows.column(POSITION).take(pa.array(known, mask=known < 0)).combine_chunks()
         gaps[name] = Gap(lacking[winners] & (keep_deleted | ~deleted[winners]), known_at, required)
     newer = None if replaced is None else replaced[codes[winners]]
@@ -183,6 +189,7 @@ def filtered(changes: CombinedChanges, kept: Mask) -> CombinedChanges:
         changes.rows.filter(pa.array(kept)).combine_chunks(),
         {name: mask[kept] for name, mask in changes.unset.items()},
         {name: mask[kept] for name, mask in changes.absent.items()},
+        None if changes.partial is None else changes.partial[kept],
     )
 
 

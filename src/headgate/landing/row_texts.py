@@ -26,6 +26,7 @@ from headgate.landing.table_rows import (
     RowGroup,
     RowLayout,
     check_case,
+    check_whole,
     is_partial,
     types_of,
 )
@@ -64,6 +65,8 @@ def row_text(event: Event) -> tuple[RowLayout, bytes] | None:
     if None in old_key.values() or any(image.get(name) is None for name in key):
         return None
     try:
+        if op == UPSERT:
+            check_whole(event)
         check_case(image)
     except Rejected:
         return None

@@ -38,6 +38,8 @@ class Rules:
     drop_column: Literal["keep", "drop"] = "keep"
     log: bool = False
     """Whether tables are logs of all changes: what is in them stays as it was."""
+    ignore_deletes: bool = False
+    """Whether rows stay that the source deletes."""
     prefer: TypePreferences = DEFAULTS
     timezone: str = "UTC"
     """The server's, for the time of a statement in a DATETIME."""

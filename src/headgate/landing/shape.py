@@ -171,7 +171,9 @@ def _merged(one: TableShape, other: TableShape) -> TableShape:
     for column in other.columns:
         name = column.name.lower()
         columns[name] = _wider_column(columns[name], column) if name in columns else column
-    return TableShape(one.table, tuple(columns.values()), other.key or one.key)
+    key = other.key or one.key
+    spelled = (columns[n.lower()].name if n.lower() in columns else n for n in key)
+    return TableShape(one.table, tuple(columns.values()), tuple(spelled))
 
 
 def _wider_column(one: LandedColumn, other: LandedColumn) -> LandedColumn:

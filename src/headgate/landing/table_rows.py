@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from headgate.core.cache import PerTypeMap
 from headgate.core.errors import shown
 from headgate.core.event import Event, Image, Types
-from headgate.formats import extra_members
+from headgate.formats import extra_members, traits_of
 from headgate.landing.shape import TableShape, landed_names, table_shape, union
 from headgate.landing.types import TypePreferences
 from headgate.schema.changes import TableId
@@ -100,6 +100,8 @@ class TableRows:
         """The number of the event that each row is of."""
         self.nulled: set[int] = set()
         """Events of which values that are none of their type became NULL."""
+        self.partial: set[int] = set()
+        """Events whose rows may lack columns that the table has."""
         self._alike: dict[tuple[int, frozenset[str], int], _Alike] = {}
         self._given: list[_Alike] = []
         """Rows that were columns before."""
@@ -108,6 +110,10 @@ class TableRows:
     def add(self, number: int, event: Event, untyped: Sequence[str] | None) -> None:
         """Add the rows of an event; what has no place among them is Rejected."""
         before, after = event.before, event.after
+        if event.op != "delete" or not self.key:
+            check_whole(event)
+        if is_partial(event):
+            self.partial.add(number)
         if untyped:
             before, after = self.without_misfits(number, before, after, untyped)
         op, types = event.op, types_of(event.types)
@@ -173,7 +179,10 @@ class TableRows:
         layout = group.layout
         self._given.append(_Alike(layout.op, layout.names, layout.types, [], at, group.columns))
         self.ops += [layout.op] * count
-        self.owners += (group.numbers + first).tolist()
+        owners = (group.numbers + first).tolist()
+        self.owners += owners
+        if layout.partial:
+            self.partial.update(owners)
 
     def all_alike(self) -> list[_Alike]:
         """All rows, those that have the same columns together."""
@@ -219,7 +228,8 @@ class TableRows:
         shapes = [self.shape_of(table, each, prefer) for each in alike]
         values = [each.columns() for each in alike]
         if len(alike) == 1:
-            return shapes[0], list(values[0])
+            more = len(shapes[0].columns) - len(values[0])
+            return shapes[0], [*values[0], *[pa.nulls(len(self.ops), pa.string())] * more]
         (shape,) = union(shapes)
         order = np.empty(len(self.ops), np.int32)
         order[np.concatenate([each.at for each in alike])] = np.arange(len(order))
@@ -235,24 +245,29 @@ class TableRows:
         return shape, columns
 
     def shape_of(self, table: TableId, alike: _Alike, prefer: TypePreferences) -> TableShape:
-        """The shape that rows which are alike tell."""
+        """The shape that rows which are alike tell; partial ones tell also what they lack."""
         types = {name: alike.types.get(name) for name in alike.names}
+        if alike.op == UPSERT and any(self.owners[row] in self.partial for row in alike.at):
+            present = {name.lower() for name in types}
+            types |= {n: type_ for n, type_ in alike.types.items() if n.lower() not in present}
         return table_shape(table, types, self.key, prefer)
 
-    def absent(self, shape: TableShape, is_partial: Callable[[int], bool]) -> pa.Array | None:
-        """By row, the columns that an upsert does not tell; None where each tells all.
+    def absent(self, shape: TableShape) -> pa.Array | None:
+        """By row, the columns that an upsert does not tell, as far as these rows show; null where
+        it tells all that the table has, as other rows may show. None where each does.
 
         An insert has a whole row, unless it is marked otherwise: what it lacks did not exist.
-        `is_partial` says it of a change, by its number.
         """
+        if not self.partial:
+            return None
         absent: dict[int, list[str]] = {}
         for each in self.all_alike():
             present = {landed.lower() for landed in landed_names(each.names).values()}
             known = [*(c.name for c in shape.columns), *landed_names(each.types).values()]
             lacking = [name for name in dict.fromkeys(known) if name.lower() not in present]
-            if lacking and each.op == UPSERT:
-                partial = (row for row in each.at if is_partial(self.owners[row]))
-                absent |= dict.fromkeys(partial, lacking)
+            if each.op == UPSERT:
+                partial = (row for row in each.at if self.owners[row] in self.partial)
+                absent.update(dict.fromkeys(partial, lacking))
         if not absent:
             return None
         rows = range(len(self.ops))
@@ -285,8 +300,23 @@ def check_case(names: Iterable[str]) -> None:
 
 def is_partial(event: Event) -> bool:
     """Whether the row of an event may lack columns that the table has."""
-    marks = extra_members().partial
-    return event.op == "update" or bool(event.extra and not marks.isdisjoint(event.extra))
+    if event.op == "update":
+        return True
+    return bool(event.extra and not extra_members().partial.isdisjoint(event.extra))
+
+
+def check_whole(event: Event) -> None:
+    """Reject a row that its producer cut: values that changed are not in it."""
+    if not event.extra:
+        return
+    cut = traits_of(event.format, event.dialect).extra.cut
+    if not cut.isdisjoint(event.extra):
+        mark = next(name for name in event.extra if name in cut)
+        raise Rejected(
+            "incomplete-row",
+            f"the producer left new values out of the row ({shown(mark)}); configure it to send "
+            "whole rows, then read the row from a snapshot",
+        )
 
 
 def lower_names(shape: TableShape) -> list[str]:

@@ -236,6 +236,15 @@ class Engine:
         finally:
             self.busy.release()
 
+    def idle(self) -> None:
+        """Let sinks do what is due while no batch is under way."""
+        if not self.busy.acquire(blocking=False):
+            return
+        try:
+            self.targets.idle(Batch(self.state.batch, SourceRange(), self.still_ours))
+        finally:
+            self.busy.release()
+
     def judge(
         self, before: list[tuple[int, int]], reports: list[PartitionReport]
     ) -> list[tuple[int, int]]:

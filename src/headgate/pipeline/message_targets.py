@@ -85,6 +85,9 @@ class MessageTargets:
                 self.add_records(parts, self.broadcast(sink, event, topics))
                 writer.write(batch, parts.frames, parts.topics)
 
+    def idle(self, batch: Batch) -> None:
+        """Messages do not wait."""
+
     def encoder(self, sink: int) -> Encoder:
         """An encoder for what the driver writes itself: DDL and watermarks."""
         chosen = self.job.sinks[sink]

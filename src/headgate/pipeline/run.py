@@ -303,6 +303,7 @@ def _run_query(
                     reporter.working()
                 reporter.save()
                 checked = now
+                engine.idle()
             if job.heartbeat is not None and now - beaten >= job.heartbeat:
                 engine.heartbeat()
                 beaten = now

@@ -25,7 +25,7 @@ from headgate.pipeline.targets import Merged
 from headgate.schema.changes import RenameTable, SchemaChange, TableId, Unknown
 from headgate.schema.ddl import event_changes
 from headgate.selection.selection import Selection, SelectionError
-from headgate.sinks.base import Batch, Statement, TableWriter, Target
+from headgate.sinks.base import Batch, MergeReport, Statement, TableWriter, Target
 from headgate.spark.storage import Storage
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -83,6 +83,11 @@ class TableTargets:
 
     def heartbeat(self, event: Event, batch: Batch, topics: list[list[str]]) -> None:
         """Readers of tables have no use for it."""
+
+    def idle(self, batch: Batch) -> None:
+        """Let sinks do what is due while no batch is under way."""
+        for writer in self.writers:
+            writer.idle(batch)
 
     def selected_tables(self, ddl: PlannedDdl, tables: Schemas) -> Iterator[Event]:
         """The tables that a statement names, each as a row under its new name."""
@@ -182,13 +187,12 @@ class TableSteps:
                     rows = step.rows.where(F.col("sink") == sink)
                     changes = rows.select("table", "count", "changes")
                     report = writer.merge(batch, number // 2, changes, step.shapes[sink])
-                    for table, (upserted, deleted, ignored) in report.tables.items():
-                        counts = {"upserted": upserted, "deleted": deleted, "ignored": ignored}
-                        add_table(merged, full_name(*table), counts)
+                    count(merged, report)
                 elif isinstance(step, Apply):
                     self.apply(sink, writer, batch, number // 2, step)
             batch.still_ours()
-            writer.finish(batch, self.resolved)
+            if (late := writer.finish(batch, self.resolved)) is not None:
+                count(merged, late)
         return merged
 
     def apply(self, sink: int, writer: TableWriter, batch: Batch, number: int, step: Apply) -> None:
@@ -209,6 +213,13 @@ class TableSteps:
             Resolved(step.ddl.order, event.commit_ts or event.event_time or 0),
         )
         writer.apply(batch, number, statement)
+
+
+def count(merged: Merged, report: MergeReport) -> None:
+    """Add what a merge did."""
+    for table, (upserted, deleted, ignored) in report.tables.items():
+        counts = {"upserted": upserted, "deleted": deleted, "ignored": ignored}
+        add_table(merged, full_name(*table), counts)
 
 
 def table_row(tables: Schemas, name: TableId) -> Event | None:

@@ -53,3 +53,6 @@ class Targets(Protocol):
 
     def heartbeat(self, event: Event, batch: Batch, topics: list[list[str]]) -> None:
         """Tell readers that the job lives."""
+
+    def idle(self, batch: Batch) -> None:
+        """Let sinks do what is due while no batch is under way."""

@@ -239,8 +239,15 @@ class TableWriter(Protocol):
     def apply(self, batch: Batch, step: int, statement: Statement) -> None:
         """Apply the statement that follows the changes of a step."""
 
-    def finish(self, batch: Batch, resolved: Resolved | None) -> None:
-        """The batch is complete; up to `resolved` all changes of the source are known."""
+    def finish(self, batch: Batch, resolved: Resolved | None) -> MergeReport | None:
+        """The batch is complete; up to `resolved` all changes of the source are known.
+
+        What was merged and not reported yet is the result.
+        """
+        return None
+
+    def idle(self, batch: Batch) -> None:
+        """Do what is due while no batch is under way; `batch` is the last one that is complete."""
         return None
 
 

@@ -14,7 +14,9 @@ from headgate.formats.places import commit_place
 
 TRAITS = Traits(
     renamed_extra=renamed_definitions,
-    extra=ExtraMembers(values=frozenset({"query"}), partial=frozenset({"partial"})),
+    extra=ExtraMembers(
+        values=frozenset({"query"}), partial=frozenset({"partial"}), cut=frozenset({"partial"})
+    ),
 )
 
 FORMAT = Format(

@@ -29,6 +29,7 @@ FORMAT = Format(
             columns=frozenset({"h", "t", "base64"}),
             values=frozenset({"unnamedOld", "claimCheckLocation"}),
             partial=frozenset({"onlyHandleKey", "claimCheckLocation"}),
+            cut=frozenset({"onlyHandleKey", "claimCheckLocation"}),
         ),
         sample_extra={"onlyHandleKey": "true"},
     ),

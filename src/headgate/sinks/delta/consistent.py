@@ -64,7 +64,10 @@ class ConsistentWriter(DeltaWriter):
         self.begin(batch)
         self.statements.keep(statement, batch.number, step)
 
-    def finish(self, batch: Batch, resolved: Resolved | None) -> None:
+    def idle(self, batch: Batch) -> None:
+        """Nothing: only messages bring a point up to which changes are complete."""
+
+    def finish(self, batch: Batch, resolved: Resolved | None) -> MergeReport:
         """Publish what is resolved, and let tables go on that somebody has seen to."""
         self.begin(batch)
         self.merge_waiting(self.lake.merge_token(batch.number, 0))  # from before the option was set
@@ -78,6 +81,7 @@ class ConsistentWriter(DeltaWriter):
         if self.waits and (last := self.state.job.published) is not None:
             self.lake = replace(self.lake, watermark=last.timestamp)
         self.resume_tables(batch)
+        return self.late_report()
 
     def is_new(self, until: Resolved) -> bool:
         """Whether a point comes after what is published."""
@@ -129,7 +133,7 @@ class ConsistentWriter(DeltaWriter):
         if changes is not None:
             tables = self.unresolved.tables(changes)
             if tables:
-                self.merge_now(token, changes, tables)
+                self.merge_now(token, changes, tables, late=True)
 
     def warn(self) -> None:
         """Say that much waits, now and then."""

@@ -19,12 +19,14 @@ COLUMNS = ("table", "count", "changes")
 class KeptChanges:
     """Changes in a folder: of all tables of a job, for the next merge, or of a parked one."""
 
-    def __init__(self, spark: SparkSession, storage: Storage, folder: str) -> None:
+    def __init__(self, spark: SparkSession, storage: Storage, folder: str, job: str = "") -> None:
+        """`job` tells the batches of jobs apart that have a folder one after the other."""
         self.spark, self.storage, self.folder = spark, storage, f"{CHANGES}/{folder}"
+        self.suffix = f"-{job}" if job else ""
 
     def keep(self, changes: DataFrame, batch: int, step: int) -> None:
         """Keep the changes of a step; kept twice they are kept once."""
-        path = self.storage.for_spark(f"{self.folder}/{batch:010d}-{step:05d}")
+        path = self.storage.for_spark(f"{self.folder}/{batch:010d}-{step:05d}{self.suffix}")
         changes.select(*COLUMNS).coalesce(1).write.mode("overwrite").parquet(path)
 
     def steps(self) -> list[str]:

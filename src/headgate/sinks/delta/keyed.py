@@ -58,6 +58,7 @@ def final_rows(
     """The last state of each key that has changes, completed by what is landed."""
     key, soft = table.shape.key, options.deletes == "soft"
     check_key(changes.rows, table)
+    changes = with_unknown(changes, table)
     last = latest(with_moved_values(changes, table), key, keep_deleted=soft)
     outdated = outdated_upserts(last.rows, key, deleted)
     ignored = int(outdated.sum())
@@ -81,6 +82,27 @@ def check_key(changes: pa.Table, table: LandedTable) -> None:
                 "its key",
                 "land the table anew, if its key has changed",
             )
+
+
+def with_unknown(changes: CombinedChanges, table: LandedTable) -> CombinedChanges:
+    """Changes with what partial ones leave out, also of columns that only the table has.
+
+    One of those is enough to find out whether their rows are landed.
+    """
+    partial = changes.partial
+    if partial is None or not partial.any():
+        return changes
+    rows, unset, absent = changes.rows, dict(changes.unset), dict(changes.absent)
+    here = {column.name for column in table.shape.columns if not column.dropped}
+    here.difference_update(table.shape.key)
+    for name in here.intersection(unset):
+        absent[name] = absent.get(name, False) | (partial & unset[name])
+    elsewhere = here.difference(rows.column_names)
+    if elsewhere:
+        name = min(elsewhere)
+        rows = rows.append_column(name, pa.nulls(rows.num_rows, table.schema.field(name).type))
+        unset[name], absent[name] = np.ones(rows.num_rows, np.bool_), partial
+    return replace(changes, rows=rows, unset=unset, absent=absent, partial=None)
 
 
 def outdated_upserts(rows: pa.Table, key: Sequence[str], deleted: DeletedKeys) -> Mask:

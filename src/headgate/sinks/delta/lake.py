@@ -85,6 +85,7 @@ class Lake:
             drop_table=cast(Keep, options.drop_table),
             drop_column=cast(Keep, options.drop_column),
             log=options.mode == "log",
+            ignore_deletes=options.deletes == "ignore",
             prefer=options.types,
             timezone=options.timezone,
         )

@@ -74,8 +74,9 @@ def followed(lake: Lake, table: LandedTable, wanted: TableShape) -> LandedTable:
         elif isinstance(operation, AddColumns | Rewrite | Describe):
             change_table(lake, operation, None, {})
             table = table.again()
-    if wanted.key and wanted.key != table.shape.key:
-        table.describe(msgspec.structs.replace(table.shape, key=wanted.key), lake.job)
+    [both] = union([table.shape, wanted])  # its key is spelled as the columns are
+    if both.key != table.shape.key:
+        table.describe(msgspec.structs.replace(table.shape, key=both.key), lake.job)
         table = table.again()
     return table
 

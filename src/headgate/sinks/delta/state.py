@@ -121,6 +121,12 @@ class LakeState:
             self.own |= {table: TableState(table) for table in new}
             self.write_tables()
 
+    def gone(self, table: TableId) -> None:
+        """Note that a table is removed."""
+        self.adopted.pop(table, None)
+        if self.own.pop(table, None) is not None:
+            self.write_tables()
+
     def park(self, table: TableId, reason: str, remedy: str, statement: str = "") -> None:
         """Note that a table waits; the first reason stays."""
         known = self.own.setdefault(table, self.adopted.get(table) or TableState(table))

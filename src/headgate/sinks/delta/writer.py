@@ -56,6 +56,7 @@ class DeltaWriter(TableWriter):
         self.state.job.options = asdict(lake.options)
         self.waiting = KeptChanges(spark, self.storage, f"{WAITING}/{lake.job}")
         self.has_waiting = bool(self.waiting.steps())
+        self.unreported: list[TableResult] = []
 
     def verify(self, batch: Batch) -> None:
         """Refuse a batch that does not follow those that are landed."""
@@ -81,6 +82,7 @@ class DeltaWriter(TableWriter):
         """Note which batch is being landed, before anything of it is."""
         batch.still_ours()
         if self.state.job.batch != batch.number:
+            self.finish_idle_merge()
             self.state.job.batch, self.state.job.source = batch.number, batch.source
             self.state.write_job()
 
@@ -101,8 +103,10 @@ class DeltaWriter(TableWriter):
             return MergeReport({})
         return self.merge_now(token, changes, [shape.table for shape in shapes])
 
-    def merge_now(self, token: Token, changes: DataFrame, tables: Sequence[TableId]) -> MergeReport:
-        """Merge changes; those of parked tables are kept."""
+    def merge_now(
+        self, token: Token, changes: DataFrame, tables: Sequence[TableId], late: bool = False
+    ) -> MergeReport:
+        """Merge changes; those of parked tables are kept. What is late is reported in the end."""
         waiting = self.state.waiting()
         parked = [table for table in tables if table in waiting]
         for table in parked:
@@ -119,6 +123,8 @@ class DeltaWriter(TableWriter):
                 self.keep(result.table, changes, token)
                 self.park(result.table, result.error, result.remedy)
         stop_for([result for result in results if result.stops])
+        if late:
+            self.unreported += results
         return report_of(results)
 
     def keep(self, table: TableId, changes: DataFrame, token: Token) -> None:
@@ -128,7 +134,8 @@ class DeltaWriter(TableWriter):
 
     def kept(self, table: TableId) -> KeptChanges:
         """The changes of a parked table."""
-        return KeptChanges(self.spark, self.storage, f"parked/{self.lake.path(table)}")
+        folder = f"parked/{self.lake.path(table)}"
+        return KeptChanges(self.spark, self.storage, folder, self.lake.job)
 
     def park(self, table: TableId, reason: str, remedy: str, statement: str = "") -> None:
         """Let a table wait."""
@@ -208,6 +215,7 @@ class DeltaWriter(TableWriter):
             self.root.delete(self.lake.path(table))
             self.storage.delete(f"deleted/{self.lake.path(table)}")
             self.lake = replace(self.lake, generation=self.lake.generation + 1)
+            self.state.gone(table)
         else:
             try:
                 carry_out(self.spark, self.lake, operation, token, versions)
@@ -216,19 +224,44 @@ class DeltaWriter(TableWriter):
             else:
                 self.state.met([table])
 
-    def finish(self, batch: Batch, resolved: Resolved | None) -> None:
+    def finish(self, batch: Batch, resolved: Resolved | None) -> MergeReport:
         """Merge what is due, and let tables go on that somebody has seen to."""
         self.begin(batch)
+        self.finish_idle_merge()
         token = self.lake.merge_token(batch.number, LAST_STEP)
-        seconds, job = self.lake.options.merge_seconds, self.state.job
-        is_due = (
-            seconds is None
-            or time.time() - job.merged_at >= seconds
-            or (self.has_waiting and self.waiting.size() >= MOST_WAITING)
-        )
-        if is_due or job.merging == token.version:
+        is_full = self.has_waiting and self.waiting.size() >= MOST_WAITING
+        if self.is_time or is_full or self.state.job.merging == token.version:
             self.merge_waiting(token)
         self.resume_tables(batch)
+        return self.late_report()
+
+    @property
+    def is_time(self) -> bool:
+        """Whether changes have waited as long as they are to wait."""
+        seconds = self.lake.options.merge_seconds
+        return seconds is None or time.time() - self.state.job.merged_at >= seconds
+
+    def late_report(self) -> MergeReport:
+        """What was merged and is not reported yet: changes that waited or were kept."""
+        results, self.unreported = self.unreported, []
+        return report_of(results)
+
+    def idle(self, batch: Batch) -> None:
+        """Merge changes that have waited long enough, though no batch comes."""
+        # A batch that was cut off comes again at once, and goes first.
+        if self.has_waiting and self.is_time and batch.number == self.state.job.batch:
+            batch.still_ours()
+            self.merge_waiting(self.idle_token(batch.number))
+
+    def idle_token(self, batch: int) -> Token:
+        """The token of a merge between a batch and the next; no statement has it."""
+        return self.lake.ddl_token(batch, LAST_STEP)
+
+    def finish_idle_merge(self) -> None:
+        """Do again, in the same way, a merge between two batches that was cut off."""
+        batch, number = divmod(self.state.job.merging or 0, STEPS)
+        if number == STEPS - 1:
+            self.merge_waiting(self.idle_token(batch))
 
     def resume_tables(self, batch: Batch) -> None:
         """Let tables go on that somebody has seen to."""
@@ -245,18 +278,20 @@ class DeltaWriter(TableWriter):
         steps = self.waiting.steps()
         done = [step for step in steps if self.version_of(step) <= job.merged]
         self.waiting.remove(done)  # which was cut off
-        steps = steps[len(done) :]
+        # A batch that is repeated may have kept changes that come after a statement.
+        later = [step for step in steps if self.version_of(step) > token.version]
+        steps = steps[len(done) : len(steps) - len(later)]
         if not steps:
             return
         job.merging = token.version
         self.state.write_job()
         changes = self.waiting.read(steps)
         tables = [decoded(row.table) for row in changes.select("table").distinct().collect()]
-        self.merge_now(token, changes, tables)
+        self.merge_now(token, changes, tables, late=True)
         job.merging, job.merged, job.merged_at = None, token.version, time.time()
         self.state.write_job()
         self.waiting.remove(steps)
-        self.has_waiting = False
+        self.has_waiting = bool(later)
 
     def version_of(self, step: str) -> int:
         """The token of a step whose changes wait."""
@@ -275,6 +310,7 @@ class DeltaWriter(TableWriter):
             if result.error is not None:
                 self.park(table, result.error, result.remedy)
                 return
+            self.unreported.append(result)
         kept.remove(steps)
         self.state.resumed(table)
         log.info("table %s goes on", shown(named(table)))
@@ -330,15 +366,12 @@ def stop_for(results: Sequence[TableResult]) -> None:
 
 
 def report_of(results: Iterable[TableResult]) -> MergeReport:
-    """The report of a merge."""
-    return MergeReport(
-        {
-            each.table: TableMerge(
-                each.merged.inserted + each.merged.updated,
-                each.merged.deleted,
-                each.merged.ignored_old,
-            )
-            for each in results
-            if each.error is None
-        }
-    )
+    """The report of merges."""
+    tables: dict[TableId, TableMerge] = {}
+    for each in results:
+        if each.error is None:
+            done = each.merged
+            counts = (done.inserted + done.updated, done.deleted, done.ignored_old)
+            before = tables.get(each.table, TableMerge())
+            tables[each.table] = TableMerge(*map(sum, zip(before, counts)))
+    return MergeReport(tables)

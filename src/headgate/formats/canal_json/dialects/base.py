@@ -19,12 +19,14 @@ from headgate.formats.canal_json.wire import Envelope
 from headgate.formats.encoding import Write, to_json
 from headgate.formats.partitioning import PartitionRules
 
+CUT = frozenset({"onlyHandleKey", "claimCheckLocation", "partial_json"})
 TRAITS = Traits(
     empty_deletes=({},),
     extra=ExtraMembers(
         columns=frozenset({"partial_json"}),
         values=frozenset({"sql", "claimCheckLocation"}),
-        partial=frozenset({"onlyHandleKey", "claimCheckLocation", "partial_json"}),
+        partial=CUT,
+        cut=CUT,
     ),
 )
 ROWS = frozenset({"insert", "before", "database", "table", "event-time", "event-time-millis"})
