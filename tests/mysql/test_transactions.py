@@ -268,3 +268,20 @@ def test_lost_position(server: Any) -> None:
         capture.events(Start("binlog.999999", 4))
     with pytest.raises(BinlogError, match="binlog"):
         capture.events(Start(capture.position().file, 2**31))
+
+
+def test_statements_that_are_not_utf8(server: Any) -> None:
+    """They are read, with what cannot be read of them replaced."""
+    capture = Capture(server, "headgate_bytes")
+    start = capture.position()
+    capture.run("SET NAMES binary", "CREATE TABLE a (v INT COMMENT 'x')", "SET NAMES utf8mb4")
+    with capture.sql.cursor() as cursor:
+        cursor.execute(b"CREATE TABLE b /* caf\xe9 */ (v ENUM('x','y') CHARACTER SET binary)")
+    capture.run("INSERT INTO b VALUES ('y')")
+
+    a, b, row = capture.events(start)
+
+    assert (a.ddl, b.table, "\ufffd" in (b.ddl or "")) == (
+        "CREATE TABLE a (v INT COMMENT 'x')", "b", True,
+    )  # fmt: skip
+    assert row.after == {"v": "y"}
