@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from headgate.core.errors import shown
@@ -142,7 +143,7 @@ def charset_named(words: list[str]) -> str | None:
     """
     words = [word for word in words if word != "="]
     named = [
-        w.lstrip("'").partition("_")[0] for b, w in zip(words, words[1:]) if b in CHARSET_WORDS
+        w.lstrip("'").partition("_")[0] for b, w in pairwise(words) if b in CHARSET_WORDS
     ]
     found = next((name.lower() for name in named if name not in _NO_CHARSET), None)
     return "utf8mb3" if found == "utf8" else found
