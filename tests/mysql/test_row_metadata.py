@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from binlog_capture import Capture
+from binlog_capture import REPLICA, Capture
 
+from headgate.arrow.records import events_of
 from headgate.mysql.definitions import current_tables
 from headgate.mysql.errors import SchemaError
+from headgate.mysql.login import Login
+from headgate.mysql.snapshot import Chunk, read_chunk
 from headgate.schema.known_tables import KnownTables
 
 pytestmark = pytest.mark.slow
@@ -88,3 +91,18 @@ def test_where_nothing_tells_it_that_is_an_error(mariadb: Any, server: Any) -> N
     capture.run("CREATE TABLE t (a VARCHAR(9))", "INSERT INTO t VALUES ('é')")
     with pytest.raises(SchemaError, match="nothing tells the character set of column 'a'"):
         inserted(capture, known)
+
+
+def test_a_snapshot_is_put_back_over_an_alteration(server: Any) -> None:
+    """The changes between the position and the snapshot have the columns of the position."""
+    capture = Capture(server, DATABASE)
+    capture.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9)) CHARSET latin1")
+    capture.run("INSERT INTO t VALUES (1, 'é'), (2, 'ü')")
+    at, known = capture.position(), known_tables(capture)
+    capture.run("UPDATE t SET a = 'other' WHERE id = 2", "ALTER TABLE t ADD b INT FIRST")
+    login = Login("127.0.0.1", server.port, server.user, server.password)
+
+    batches = list(read_chunk(login, Chunk(DATABASE, "t"), at, REPLICA, known))
+
+    rows = [event.after for batch in batches for event in events_of(batch)]
+    assert rows == [{"b": None, "id": "1", "a": "é"}, {"b": None, "id": "2", "a": "ü"}]

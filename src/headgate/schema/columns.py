@@ -142,9 +142,7 @@ def charset_named(words: list[str]) -> str | None:
     ('utf8mb3', 'gbk')
     """
     words = [word for word in words if word != "="]
-    named = [
-        w.lstrip("'").partition("_")[0] for b, w in pairwise(words) if b in CHARSET_WORDS
-    ]
+    named = [w.lstrip("'").partition("_")[0] for b, w in pairwise(words) if b in CHARSET_WORDS]
     found = next((name.lower() for name in named if name not in _NO_CHARSET), None)
     return "utf8mb3" if found == "utf8" else found
 
