@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from headgate.core.event import Event
 from headgate.mysql.connection import Connection, Start
 from headgate.mysql.definitions import create_statement
 from headgate.mysql.errors import DisconnectedError
+from headgate.mysql.login import PAUSES
 from headgate.mysql.reader import read_binlog
 from headgate.mysql.snapshot import Chunk, read_chunk
 from headgate.mysql.transactions import Wanted
@@ -28,6 +30,8 @@ from headgate.sources.mysql.tables import TablePatterns
 
 PLACED_SCHEMA = pa.schema([*KAFKA_SCHEMA, ("event", pa.struct(list(EVENT_SCHEMA)))])
 """Events with their places, as a pass reads them."""
+MOST_BREAKS = 10
+"""So often in a row the connection may break without an event."""
 
 
 @dataclass(frozen=True)
@@ -157,18 +161,20 @@ def events_of_range(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
     Reading goes on with what was not given yet.
     """
     is_keyed = part.kind == "chunk" and part_is_keyed(part)
-    given = Given(is_keyed)
+    given, vain = Given(is_keyed), 0
     while True:
         try:
             for events in read_range(capture, part):
-                new = given.new(events)
+                vain, new = 0, given.new(events)
                 if new.num_rows:
                     yield new
             return
         except DisconnectedError:
             capture.login.retried(lambda: capture.login.connect().close())
-            if part.kind == "chunk" and given.rows and not is_keyed:
+            if vain == MOST_BREAKS or (part.kind == "chunk" and given.rows and not is_keyed):
                 raise
+            time.sleep(PAUSES[min(vain, len(PAUSES) - 1)])
+            vain += 1
             given.again()
 
 
@@ -187,7 +193,8 @@ def read_range(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
         chunk = Chunk(planned.database, planned.table, planned.after, planned.until)
         with login.connected() as connection:
             at = part.end.start(connection.facts.server_id)
-        yield from read_chunk(login, chunk, at, replica_id)
+        known = read_tables(capture.storage, part.start.schema)
+        yield from read_chunk(login, chunk, at, replica_id, known)
         return
     with login.connected() as connection:
         if part.kind == "tables":
