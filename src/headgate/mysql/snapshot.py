@@ -155,6 +155,8 @@ def _locked_snapshot(login: Login, connection: Connection, chunk: Chunk, at: Sta
         locking.query(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
         try:
             locking.query(f"LOCK TABLES {name} READ")
+        except DisconnectedError:
+            raise
         except Exception as error:
             raise BinlogError(
                 f"table {name} has no primary key, so it is locked for a moment when its snapshot "
