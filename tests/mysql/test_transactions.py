@@ -268,3 +268,77 @@ def test_lost_position(server: Any) -> None:
         capture.events(Start("binlog.999999", 4))
     with pytest.raises(BinlogError, match="binlog"):
         capture.events(Start(capture.position().file, 2**31))
+
+
+def test_statements_that_are_not_utf8(server: Any) -> None:
+    """They are read, with what cannot be read of them replaced."""
+    capture = Capture(server, "headgate_bytes")
+    start = capture.position()
+    capture.run("SET NAMES binary", "CREATE TABLE a (v INT COMMENT 'x')", "SET NAMES utf8mb4")
+    with capture.sql.cursor() as cursor:
+        cursor.execute(b"CREATE TABLE b /* caf\xe9 */ (v ENUM('x','y') CHARACTER SET binary)")
+    capture.run("INSERT INTO b VALUES ('y')")
+
+    a, b, row = capture.events(start)
+
+    assert (a.ddl, b.table, "\ufffd" in (b.ddl or "")) == (
+        "CREATE TABLE a (v INT COMMENT 'x')", "b", True,
+    )  # fmt: skip
+    assert row.after == {"v": "y"}
+
+
+def test_statements_of_others_are_no_events(server: Any) -> None:
+    """Nor are those on accounts, whose passwords they have."""
+    capture = Capture(server, "headgate_others")
+    capture.run(*TABLES, "CREATE TABLE u2 LIKE u", "DROP DATABASE IF EXISTS headgate_crm",
+                "CREATE DATABASE headgate_crm", "CREATE TABLE headgate_crm.t (id INT)")  # fmt: skip
+    start = capture.position()
+    capture.run(
+        "CREATE USER other@localhost IDENTIFIED BY 'hunter2'",
+        "SET PASSWORD FOR other@localhost = "
+        + ("PASSWORD('hunter3')" if server.name == "MariaDB" else "'hunter3'"),
+        "GRANT SELECT ON headgate_others.* TO other@localhost",
+        "REVOKE SELECT ON headgate_others.* FROM other@localhost",
+        "DROP USER other@localhost",
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT INTO headgate_crm.t VALUES (1)",
+        "UPDATE headgate_crm.t SET id = 2",
+        "DELETE FROM headgate_crm.t",
+        "INSERT INTO t VALUES (1, 'x')",
+        "UPDATE t SET v = 'y'",
+        "SET SESSION binlog_format = ROW",
+        "CREATE TABLE headgate_crm.u (id INT)",
+        "ALTER TABLE u ADD y INT",
+    )
+
+    def wanted(database: str, table: str) -> bool:
+        return database == "headgate_others"
+
+    events = capture.events(start, wanted=wanted, wanted_ddl=wanted)
+    assert [(event.kind, event.ddl) for event in events] == [
+        ("statement", "INSERT INTO t VALUES (1, 'x')"),
+        ("statement", "UPDATE t SET v = 'y'"),
+        ("ddl", "ALTER TABLE u ADD y INT"),
+    ]
+    everything = [event.ddl or "" for event in capture.events(start, wanted=wanted)]
+    assert "INSERT INTO headgate_crm.t VALUES (1)" in everything
+    assert not [sql for sql in everything if "other" in sql]
+
+
+def test_a_query_of_a_broken_connection(server: Any) -> None:
+    capture = Capture(server, "headgate_broken")
+    connection = capture.connect()
+    ((number,),) = connection.query("SELECT CONNECTION_ID()")
+    capture.run(f"KILL {number}")
+    for _ in range(2):
+        with pytest.raises(DisconnectedError):
+            connection.query("SELECT 1")
+
+
+def test_a_binlog_that_ends_too_soon(server: Any) -> None:
+    """Changes up to the position may be missing: that is no end."""
+    capture = Capture(server, "headgate_soon")
+    capture.run(*TABLES, "INSERT INTO t VALUES (1, 'x')")
+    end = capture.position()
+    with pytest.raises(DisconnectedError, match="before the position that is read to"):
+        capture.events(until=Start(end.file, end.pos + 1))

@@ -133,7 +133,7 @@ ATTRIBUTES = {
     "int /*!80023 INVISIBLE */ not /* x */ null": Column("int", False),
     "int column_format fixed storage disk visible": Column("int"),
     "bit(1) default b'0'": Column("bit(1)"),
-    "varchar(5) default _utf8mb4'x' collate utf8mb4_bin": Column("varchar(5)"),
+    "varchar(5) default _utf8mb4'x' collate utf8mb4_bin": Column("varchar(5)", charset="utf8mb4"),
     "decimal(5,2) default -1.5 unsigned": Column("decimal(5,2) unsigned"),
 }
 
@@ -256,7 +256,7 @@ def test_mysqldump():
     assert table is not None
     assert {
         "id": Column("bigint unsigned", False),
-        "state": Column("enum('new','paid; CREATE TABLE x (','it''s')"),
+        "state": Column("enum('new','paid; CREATE TABLE x (','it''s')", charset="utf8mb4"),
         "total": Column("decimal(12,2)", False),
         "twice": Column("decimal(12,2)", True, "virtual"),
     } == table.columns

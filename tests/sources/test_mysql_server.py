@@ -70,6 +70,27 @@ def test_anybody_elses_replica_with_the_jobs_id_is_refused(
         checked(source_of(mysql, f"{DATABASE}.*", server_id="70011"))
 
 
+def test_tables_that_have_to_be_locked_are_told(mysql: Any) -> None:
+    Capture(mysql, DATABASE).run("CREATE TABLE t (id INT)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    mysql.run(
+        "DROP USER IF EXISTS unlocking@localhost",
+        f"CREATE USER unlocking@localhost IDENTIFIED BY '{mysql.password}'",
+        "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO unlocking@localhost",
+    )
+    uri = f"mysql://unlocking:{mysql.password}@{mysql.address}/{DATABASE}.*"
+    job = job_of(uri, ["console:?protocol=maxwell"], {})
+
+    told = [each for each in checked(job.source.connector).facts["advice"] if "LOCK" in each]
+    mysql.run(f"GRANT LOCK TABLES ON {DATABASE}.* TO unlocking@localhost")
+    after = checked(job.source.connector).facts["advice"]
+
+    assert told == [
+        f"{DATABASE}.t has no primary key, so it is locked for a moment when its snapshot begins: "
+        f"GRANT LOCK TABLES ON `{DATABASE}`.* TO the user"
+    ]
+    assert not [each for each in after if "LOCK" in each]
+
+
 def openssl(folder: Path, *arguments: str) -> None:
     subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
 

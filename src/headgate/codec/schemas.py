@@ -81,7 +81,7 @@ class Schemas(KnownTables):
 
     >>> known = Schemas("USE shop; CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(80) NOT NULL)")
     >>> known.table("shop", "t").columns["name"]
-    Column(mysql='varchar(80)', nullable=False, generated=None)
+    Column(mysql='varchar(80)', nullable=False, generated=None, charset=None)
     >>> known.learn(Event("ddl", "alter", "shop", "t", ddl="ALTER TABLE t ADD price DEC(9,2)"))
     >>> known.table("shop", "t").columns["price"].mysql
     'decimal(9,2)'

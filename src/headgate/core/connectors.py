@@ -138,14 +138,20 @@ class Report:
     """What `headgate check` learnt of a source or sink."""
 
     facts: dict[str, Any] = field(default_factory=dict)
-    """E.g. `{"topics": {"orders": 3}}`; a value is a number, a text, a dict of numbers, or None."""
+    """E.g. `{"topics": {"orders": 3}}`; a value is a number, a text, a dict of texts or of numbers
+    of partitions, a list of sentences, or None."""
 
     def lines(self, verb: str) -> Iterator[str]:
         """The facts for people."""
         for what, fact in self.facts.items():
             if isinstance(fact, dict):
-                each = (f"{name} ({n} partitions)" for name, n in fact.items())
+                each = (
+                    f"{name} ({n})" if isinstance(n, str) else f"{name} ({n} partitions)"
+                    for name, n in fact.items()
+                )
                 yield f"{verb} {what}: {', '.join(each)}"
+            elif isinstance(fact, list):
+                yield from (f"{what}: {sentence}" for sentence in fact)
             else:
                 yield f"{verb} {what}" + ("" if fact is None else f": {fact}")
 

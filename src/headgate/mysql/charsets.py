@@ -133,6 +133,15 @@ def charset_of(collation: int) -> str:
     return charset
 
 
+def is_charset(name: str) -> bool:
+    """Whether a character set is known.
+
+    >>> is_charset("latin1"), is_charset("klingon")
+    (True, False)
+    """
+    return name in _CHARSETS.values()
+
+
 def widest(charset: str) -> int:
     """The most bytes that a character takes.
 
@@ -158,6 +167,17 @@ def single_bytes(charset: str) -> tuple[str, ...] | None:
     if charset == "tis620":  # the one table that has U+FFFD for what is no character
         return tuple(characters)
     return tuple("?" if each == "\ufffd" else each for each in characters)
+
+
+def lenient_decoder(charset: str) -> Callable[[bytes], str]:
+    """The same for what is text in any case: statements, and the labels of binary columns.
+
+    >>> lenient_decoder("binary")(b"caf\\xe9")
+    'caf\ufffd'
+    """
+    if charset in (BINARY, "utf8mb4", "utf8mb3"):
+        return lambda data: data.decode("utf-8", "replace")
+    return decoder(charset)
 
 
 @cache

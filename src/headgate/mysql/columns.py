@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headgate.core.errors import shown
 from headgate.core.mysql_types import parse_type
 from headgate.mysql import table_map as t
-from headgate.mysql.charsets import BINARY, decoder, widest
+from headgate.mysql.charsets import BINARY, is_charset, lenient_decoder, widest
 from headgate.mysql.errors import SchemaError
 from headgate.mysql.table_map import MappedColumn, TableMap
 from headgate.schema.columns import Column
@@ -129,14 +129,17 @@ def _spec(where: str, column: MappedColumn, name: str, declared: Column | None) 
     charset = column.charset
     if charset is None and column.type in t.CHARACTER:
         if parsed.family != "binary" and parsed.base not in ("uuid", "inet4", "inet6"):
-            raise SchemaError(
-                f"nothing tells the character set of column {shown(name)} of table {where}; run "
-                f"{FULL_METADATA} on the server, and read from a later position"
-            )
-        charset = BINARY
+            charset = declared.charset if declared is not None else None
+            if charset is None or not is_charset(charset):
+                raise SchemaError(
+                    f"nothing tells the character set of column {shown(name)} of table {where}; "
+                    f"run {FULL_METADATA} on the server, and read from a later position"
+                )
+        else:
+            charset = BINARY
     labels = parsed.labels
     if column.labels is not None:
-        labels = tuple(map(decoder(charset or "utf8mb4"), column.labels))
+        labels = tuple(map(lenient_decoder(charset or "utf8mb4"), column.labels))
     if column.type in (t.ENUM, t.SET) and not labels:
         raise SchemaError(
             f"nothing tells the labels of column {shown(name)} of table {where}; run "

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from select import select
 from typing import Any
@@ -20,8 +21,13 @@ from headgate.mysql.gtids import GtidSet
 NON_BLOCK, ANNOTATE_ROWS, THROUGH_GTID = 1, 2, 4
 PURGED = 1236
 """The server's error for a position that it cannot read from."""
+SAME_REPLICA = "same server_uuid/server_id"
+"""In the text of the same error: where a replica with the same id has connected."""
 MISSED_HEARTBEATS, NETWORK_SECONDS = 3, 30
 """How long a silent server is waited for."""
+LOST = {1053, 1927, 2006, 2013, 2055, 3169, 4031}
+"""The errors of a server that goes away, of a session that is killed, and of a connection that is
+lost."""
 READ_BUFFER = 1 << 20
 MOST_IN_PACKET = 0xFFFFFF
 
@@ -61,8 +67,8 @@ class Connection:
         self.facts = ServerFacts(version, "mariadb" in version.lower(), int(server_id))
 
     def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement."""
-        with self.sql.cursor() as cursor:
+        """The rows of a statement; DisconnectedError where the connection broke."""
+        with _disconnections(), self.sql.cursor() as cursor:
             cursor.execute(sql, parameters or None)
             return list(cursor.fetchall())
 
@@ -108,7 +114,8 @@ class Connection:
         else:
             arguments = struct.pack("<IHI", start.pos, flags, replica_id) + name
             command = COMMAND.COM_BINLOG_DUMP
-        self.sql._execute_command(command, arguments)
+        with _disconnections():
+            self.sql._execute_command(command, arguments)
         self.sql._sock.settimeout(MISSED_HEARTBEATS * heartbeat + NETWORK_SECONDS)
         return EventStream(self.sql._sock, 4 if checksum == "CRC32" else 0)
 
@@ -130,8 +137,22 @@ class Connection:
         for statement in statements:
             self.query(statement)
         register = struct.pack("<IBBBHII", replica_id, 0, 0, 0, 0, 0, 0)
-        self.sql._execute_command(COMMAND.COM_REGISTER_SLAVE, register)
-        self.sql._read_ok_packet()
+        with _disconnections():
+            self.sql._execute_command(COMMAND.COM_REGISTER_SLAVE, register)
+            self.sql._read_ok_packet()
+
+
+@contextmanager
+def _disconnections() -> Iterator[None]:
+    """DisconnectedError where the connection breaks; what is refused stays pymysql's error."""
+    try:
+        yield
+    except pymysql.err.InterfaceError as error:  # it was closed before
+        raise DisconnectedError(f"the connection to the server broke: {error}") from None
+    except pymysql.err.OperationalError as error:
+        if error.args[0] not in LOST:
+            raise
+        raise DisconnectedError(f"the connection to the server broke: {error}") from None
 
 
 def replica_uuid(replica_id: int) -> str:
@@ -213,6 +234,11 @@ def refusal(body: bytes, what: str) -> BinlogError:
     """The server's error, after its first byte."""
     number = int.from_bytes(body[:2], "little")
     text = body[8:].decode("utf-8", "replace") if body[2:3] == b"#" else body[2:].decode()
+    if number == PURGED and SAME_REPLICA in text:
+        return BinlogError(
+            f"another replica has the job's id, and the server sent it away ({number}: {text}); "
+            "give the job another with server-id, as far from the other as it has tasks"
+        )
     if number == PURGED:
         return PurgedError(
             f"the server cannot read its binlog from there ({number}: {text}); the position is "

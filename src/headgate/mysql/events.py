@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from headgate.mysql.charsets import charset_of, decoder
+from headgate.mysql.charsets import charset_of, lenient_decoder
 from headgate.mysql.errors import BinlogError, malformed
 
 HEADER = struct.Struct("<IBIIIH")
@@ -99,7 +99,7 @@ def query(event: bytes, compressed: bool = False) -> Query:
     text = event[start + database_size + 1 :]
     if compressed:
         text = uncompressed(text)
-    return Query(thread, database or None, decoder(charset)(text))
+    return Query(thread, database or None, lenient_decoder(charset)(text))
 
 
 def _client_charset(variables: bytes) -> str:

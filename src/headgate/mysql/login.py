@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pymysql
 
@@ -74,7 +74,19 @@ class Login:
     def uri(self) -> str:
         """The server with user and password, as `headgate verify` takes it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"mysql://{quote(self.user, '')}:{quote(self.password, '')}@{host}:{self.port}/"
+        text = f"mysql://{quote(self.user, '')}:{quote(self.password, '')}@{host}:{self.port}/"
+        if self.tls is None:
+            return text
+        if "cert" in self.tls:
+            raise UsageError(
+                "tables are compared through JDBC, which cannot show the certificate of cert= and "
+                "key=; name the database beside the job, with a user who needs none and "
+                "?sslMode=verify-full"
+            )
+        params = {"sslMode": "verify-full" if self.verify else "trust"}
+        if self.verify and "ca" in self.tls:
+            params["serverSslCert"] = self.tls["ca"]
+        return f"{text}?{urlencode(params, quote_via=quote)}"
 
     def without_secrets(self) -> Self:
         """The login as it may be shown and stored."""
@@ -119,7 +131,7 @@ class Login:
         while True:
             try:
                 return action()
-            except (DisconnectedError, pymysql.err.OperationalError) as error:
+            except DisconnectedError as error:
                 if time.monotonic() > until:
                     raise DisconnectedError(f"{self.address}: {error}") from None
             time.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from headgate.mysql.batches import BatchMaker
 from headgate.mysql.connection import Connection, Start
+from headgate.mysql.errors import DisconnectedError
 from headgate.mysql.events import HEARTBEATS, TYPE_AT
 from headgate.mysql.gtids import GtidSet, gtids_of
 from headgate.mysql.transactions import Assembler, Transaction, Wanted
@@ -93,6 +94,8 @@ def read_binlog(
             return
     if waiting:
         yield from _batches(maker, waiting, progress)
+    if until is not None and not progress.reaches(until):
+        raise DisconnectedError("the server ended the binlog before the position that is read to")
 
 
 def _batches(

@@ -53,10 +53,13 @@ class Chunk:
     until: Bound | None = None
 
 
-def read_chunk(login: Login, chunk: Chunk, at: Start, replica_id: int) -> Iterator[pa.RecordBatch]:
+def read_chunk(
+    login: Login, chunk: Chunk, at: Start, replica_id: int, known_there: KnownTables | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of a chunk as they were at a position, as events.
 
-    `at` has a file only where it is of the server that is asked.
+    `at` has a file only where it is of the server that is asked. `known_there` are the tables as
+    they were there, where that is known.
     """
     with login.connected() as connection:
         known = current_table(connection, chunk.database, chunk.table)
@@ -67,7 +70,9 @@ def read_chunk(login: Login, chunk: Chunk, at: Start, replica_id: int) -> Iterat
         now = current_table(connection, chunk.database, chunk.table)
         if now is None or now[0] != table:
             raise DisconnectedError(f"table {chunk.database}.{chunk.table} is being altered")
-        changes = _changes(login, chunk, at, end, statement, replica_id)
+        if known_there is None or known_there.table(chunk.database, chunk.table) is None:
+            known_there = KnownTables(f"USE {identifier(chunk.database)};\n{statement};")
+        changes = _changes(login, chunk, at, end, known_there, replica_id)
         corrected = KeyedRows(table.key, changes) if table.key else KeylessRows(changes)
         columns = [(name, column.mysql) for name, column in table.columns.items()]
         expressions, layout = table_layout(columns)
@@ -150,6 +155,8 @@ def _locked_snapshot(login: Login, connection: Connection, chunk: Chunk, at: Sta
         locking.query(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
         try:
             locking.query(f"LOCK TABLES {name} READ")
+        except DisconnectedError:
+            raise
         except Exception as error:
             raise BinlogError(
                 f"table {name} has no primary key, so it is locked for a moment when its snapshot "
@@ -169,7 +176,7 @@ def _place(connection: Connection, at: Start) -> Start:
 
 
 def _changes(
-    login: Login, chunk: Chunk, at: Start, end: Start, statement: str, replica_id: int
+    login: Login, chunk: Chunk, at: Start, end: Start, known: KnownTables, replica_id: int
 ) -> Iterator[Event]:
     """The changes of a table between two positions."""
     if (at.file, at.pos) == (end.file, end.pos) and at.file:
@@ -179,7 +186,6 @@ def _changes(
         return (database, table) == (chunk.database, chunk.table)
 
     with login.connected() as connection:
-        known = KnownTables(f"USE {identifier(chunk.database)};\n{statement};")
         start = at if at.by_gtid else Start(at.file, at.pos)
         for batch in read_binlog(connection, start, replica_id, known, wanted, until=end):
             for events in batch.events:

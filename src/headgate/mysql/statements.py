@@ -5,9 +5,14 @@ from __future__ import annotations
 from headgate.core.event import Event
 from headgate.mysql.events import Query
 from headgate.schema.ddl import read_statements
-from headgate.schema.statement import HEAD_WORDS, first_statement
+from headgate.schema.statement import HEAD_WORDS, first_statement, table_words
+from headgate.schema.tokenizer import Cursor, Unreadable
 
 _DML = {"INSERT": "insert", "REPLACE": "insert", "UPDATE": "update", "DELETE": "delete"}
+
+_MODIFIERS = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
+_ACCOUNTS = ("USER", "ROLE", "SERVER")
+_ACCOUNT_SETTINGS = {("SET", "PASSWORD"), ("SET", "ROLE"), ("SET", "DEFAULT")}
 
 
 def named_tables(query: Query) -> list[tuple[str, str]]:
@@ -18,6 +23,51 @@ def named_tables(query: Query) -> list[tuple[str, str]]:
     """
     tables = [table for each in read_statements(query.sql, None) for table in each.tables]
     return [(table.database or query.database or "", table.table) for table in tables]
+
+
+def is_about_accounts(query: Query) -> bool:
+    """Whether a statement is of users, roles and passwords, or has one in it.
+
+    >>> is_about_accounts(Query(1, "a", "SET PASSWORD FOR x = '*1'"))
+    True
+    """
+    head = first_statement(query.sql, HEAD_WORDS)
+    if head.is_ddl:
+        return head.object in _ACCOUNTS
+    return head.verb in ("GRANT", "REVOKE") or (head.verb, head.object) in _ACCOUNT_SETTINGS
+
+
+def written_tables(query: Query) -> list[tuple[str, str]]:
+    """The tables that an INSERT, UPDATE or the like names where those stand that it writes to.
+
+    >>> written_tables(Query(1, "a", "INSERT INTO b.t SELECT * FROM u"))
+    [('b', 't')]
+    >>> written_tables(Query(1, "a", "UPDATE t JOIN b.u ON 1 SET v = 1"))
+    [('a', 't'), ('b', 'u')]
+    """
+    head = first_statement(query.sql, HEAD_WORDS)
+    several = head.verb in ("UPDATE", "DELETE")
+    if _DML.get(head.verb) is None:
+        return []
+    tables: list[tuple[str, str]] = []
+    cursor = Cursor(head.text.words, 1)
+    is_expected = True
+    while not cursor.done() and cursor.word() not in ("SET", "WHERE") and (several or not tables):
+        if cursor.take_any(*_MODIFIERS):
+            continue
+        if cursor.take_any(",", "JOIN", "FROM", "USING", "INTO"):
+            is_expected = True
+            continue
+        try:
+            names = table_words(cursor)
+        except Unreadable:
+            cursor.at += 1
+            continue
+        if is_expected:
+            database = names[-2].text if len(names) > 1 else query.database or ""
+            tables.append((database, names[-1].text))
+        is_expected = False
+    return tables
 
 
 def described(query: Query) -> Event:

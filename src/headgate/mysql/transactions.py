@@ -14,7 +14,13 @@ from headgate.mysql import events as e
 from headgate.mysql.columns import resolve
 from headgate.mysql.errors import BinlogError, malformed
 from headgate.mysql.rows import ROWS_TYPES, RowsEvent, RowsType, TableReader, read_rows, table_id
-from headgate.mysql.statements import described, named_tables, xa_name
+from headgate.mysql.statements import (
+    described,
+    is_about_accounts,
+    named_tables,
+    written_tables,
+    xa_name,
+)
 from headgate.mysql.table_map import read_table_map
 from headgate.schema.known_tables import KnownTables
 
@@ -293,8 +299,11 @@ class Assembler:
             return self._ended(None, word.lower())
         if word.startswith(("XA ", "SAVEPOINT")) or query.sql[:11].upper() == "ROLLBACK TO":
             return self._take_xa(query.sql)
+        if is_about_accounts(query):  # which may have a password in it
+            current.has_boundaries = False
+            return None if self._in_transaction else self._ended(None)
         event = described(query)
-        if event.kind != "ddl" or self._wants_ddl(query, event.database):
+        if self._wants_statement(query, event.database):
             self._add(event, start, time, server_id)
         if event.kind == "ddl":
             self.known.learn(event)
@@ -304,12 +313,12 @@ class Assembler:
         current.has_boundaries = event.kind != "ddl"
         return self._ended(None)
 
-    def _wants_ddl(self, query: e.Query, database: str | None) -> bool:
-        """Whether DDL is of a table that is wanted; or of a database that has one."""
+    def _wants_statement(self, query: e.Query, database: str | None) -> bool:
+        """Whether a statement is of a table that is wanted; or of a database that has one."""
         wanted = self._wanted_ddl
         if wanted is None:
             return True
-        tables = named_tables(query)
+        tables = written_tables(query) or named_tables(query)
         if not tables:
             known = [table for home, table in self.known.names() if home == database]
             tables = [(database or "", table) for table in ["*", *known]]

@@ -17,12 +17,13 @@ from headgate.schema.changes import (
     RenameColumn,
     RenameIndex,
     ReplaceRows,
+    SetCharset,
     SetDefault,
     SetPrimaryKey,
     TableId,
 )
 from headgate.schema.columns import ReadColumn, read_column, read_default
-from headgate.schema.create_table import has_binary_charset, read_index
+from headgate.schema.create_table import read_index, table_charset
 from headgate.schema.definition import Index
 from headgate.schema.statement import LAST_ACTIONS, Action, table_words
 from headgate.schema.tokenizer import Cursor, Unreadable, set_of
@@ -56,9 +57,10 @@ def read_action(table: TableId, action: Action, sql: str) -> Iterable[AlterTable
         return _alter(table, cursor, sql)
     if word not in _HARMLESS:
         raise cursor.error(f"ALTER TABLE … {shown(word)} is not known")
-    if has_binary_charset(cursor):
+    charset, converts = table_charset(cursor), action.kind == "CONVERT TO"
+    if charset == "binary":
         raise Unreadable("the character set becomes binary", place)
-    return ()
+    return [SetCharset(table, charset, converts)] if charset or converts else ()
 
 
 def _add_column(table: TableId, action: Action, sql: str) -> list[AlterTable]:

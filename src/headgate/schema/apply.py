@@ -15,6 +15,7 @@ from headgate.schema.changes import (
     MoveColumn,
     RenameColumn,
     RenameIndex,
+    SetCharset,
     SetDefault,
     SetPrimaryKey,
 )
@@ -56,7 +57,9 @@ def _add_column(table: TableDefinition, change: AddColumn) -> None:
     there = table.find(name)
     if there is not None and change.if_not_exists:
         return
-    table.put(name, change.column.column(table.binary), there if table.ahead else None)
+    table.put(
+        name, change.column.column(table.binary, table.charset), there if table.ahead else None
+    )
     if position is not None and after != name:
         table.move(name, after)
 
@@ -78,7 +81,7 @@ def _modify_column(table: TableDefinition, change: ModifyColumn) -> None:
     name = change.column.name
     if change.if_exists and table.find(name) is None:
         return
-    table.put(name, change.column.column(table.binary), table.get(name))
+    table.put(name, change.column.column(table.binary, table.charset), table.get(name))
 
 
 def _move_column(table: TableDefinition, change: MoveColumn) -> None:
@@ -92,6 +95,13 @@ def _move_column(table: TableDefinition, change: MoveColumn) -> None:
 
 def _set_default(table: TableDefinition, change: SetDefault) -> None:
     """Nothing: a definition holds no defaults."""
+
+
+def _set_charset(table: TableDefinition, change: SetCharset) -> None:
+    table.charset = change.charset
+    if change.converts:
+        columns = table.columns.items()
+        table.columns = {name: column.with_charset(change.charset) for name, column in columns}
 
 
 def _set_primary_key(table: TableDefinition, change: SetPrimaryKey) -> None:
@@ -124,6 +134,7 @@ _APPLY: dict[type, Callable[[TableDefinition, Any], None]] = {
     ModifyColumn: _modify_column,
     MoveColumn: _move_column,
     SetDefault: _set_default,
+    SetCharset: _set_charset,
     SetPrimaryKey: _set_primary_key,
     AddIndex: _add_index,
     DropIndex: _drop_index,

@@ -147,6 +147,15 @@ class SetDefault(_Change, frozen=True):
     default: Default | None
 
 
+class SetCharset(_Change, frozen=True):
+    """The character set of later columns, or with CONVERT TO of all."""
+
+    table: TableId
+    charset: str | None
+    """None: the database's."""
+    converts: bool
+
+
 class SetPrimaryKey(_Change, frozen=True):
     """ADD or DROP PRIMARY KEY, also as an attribute of a new column; no columns: there is none."""
 
@@ -188,7 +197,7 @@ class RenameIndex(_Change, frozen=True):
 
 AlterTable = (
     AddColumn | DropColumn | RenameColumn | ModifyColumn | MoveColumn | SetDefault
-    | SetPrimaryKey | AddIndex | DropIndex | RenameIndex
+    | SetCharset | SetPrimaryKey | AddIndex | DropIndex | RenameIndex
 )  # fmt: skip
 """A change to the columns or keys of one table."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from headgate.core.errors import shown
@@ -21,6 +22,10 @@ _BEFORE_ANY_WORD = set_of("""
     STORAGE FOR = . - +
     """)
 CHARSET_WORDS = ("SET", "CHARSET", "COLLATE")
+_NATIONAL = ("NATIONAL", "NCHAR", "NVARCHAR")
+_NO_CHARSET = ("DEFAULT", "NULL", "UCA1400")
+"""What stands behind CHARSET_WORDS and names none; UCA1400_… are MariaDB's of any."""
+_WITH_CHARSET = frozenset(AS_BINARY) | {"enum", "set", "json"}
 
 
 class Column(NamedTuple):
@@ -29,6 +34,13 @@ class Column(NamedTuple):
     mysql: str
     nullable: bool = True
     generated: str | None = None
+    charset: str | None = None
+    """The character set of text, as far as the statements tell it."""
+
+    def with_charset(self, charset: str | None) -> Column:
+        """The same in a character set; only text has one."""
+        has_one = self.mysql.partition("(")[0] in _WITH_CHARSET
+        return self._replace(charset=charset) if has_one else self
 
 
 class Default(NamedTuple):
@@ -53,11 +65,14 @@ class ColumnDefinition(NamedTuple):
     """Whether it names a character set, so that the table's does not count."""
     auto_increment: bool = False
     """Whether the server numbers rows: AUTO_INCREMENT, SERIAL, TiDB's AUTO_RANDOM."""
+    charset: str | None = None
+    """The character set that it names."""
 
-    def column(self, binary: bool) -> Column:
-        """The column in a table, whose character set may be binary."""
+    def column(self, binary: bool, charset: str | None = None) -> Column:
+        """The column in a table of a character set, which may be binary."""
         mysql = as_binary(self.mysql) if binary and not self.has_charset else self.mysql
-        return Column(mysql, self.nullable, self.generated)
+        column = Column(mysql, self.nullable, self.generated)
+        return column.with_charset(self.charset or charset)
 
 
 class ReadColumn(NamedTuple):
@@ -72,7 +87,9 @@ def read_column(cursor: Cursor, sql: str) -> ReadColumn:
     """Read a column definition."""
     name = cursor.name("a column name")
     alias = cursor.word() == "SERIAL"
+    is_national = cursor.word() in _NATIONAL
     base, parameters = read_type(cursor)
+    is_json = base == "json"
     place, start = cursor.place, cursor.at
     if base == "longtext" and _is_json(cursor.words[start : cursor.end], name):
         base = "json"
@@ -90,6 +107,11 @@ def read_column(cursor: Cursor, sql: str) -> ReadColumn:
     if ("AS", "()") in pairs:
         generated = "stored" if {"STORED", "PERSISTENT"} & set(words) else "virtual"
     charsets = [w.lstrip("'") for b, w in pairs if b in CHARSET_WORDS and w != "="]
+    charset = charset_named(words)
+    if charset is None:
+        own = {"utf8mb4": is_json, "utf8mb3": is_national, "latin1": "ASCII" in words,
+               "ucs2": "UNICODE" in words}  # fmt: skip
+        charset = next((name for name, counts in own.items() if counts), None)
     mysql = base + (f"({','.join(parameters)})" if parameters else "")
     if "BYTE" in words or "BINARY" in charsets:
         mysql = as_binary(mysql)
@@ -108,8 +130,21 @@ def read_column(cursor: Cursor, sql: str) -> ReadColumn:
         default,
         bool(charsets),
         numbered or "AUTO_RANDOM" in words,
+        charset,
     )
     return ReadColumn(definition, key, serial or "UNIQUE" in words)
+
+
+def charset_named(words: list[str]) -> str | None:
+    """The character set that attributes or options name, by itself or by a collation.
+
+    >>> charset_named(["DEFAULT", "CHARSET", "=", "UTF8"]), charset_named(["COLLATE", "GBK_BIN"])
+    ('utf8mb3', 'gbk')
+    """
+    words = [word for word in words if word != "="]
+    named = [w.lstrip("'").partition("_")[0] for b, w in pairwise(words) if b in CHARSET_WORDS]
+    found = next((name.lower() for name in named if name not in _NO_CHARSET), None)
+    return "utf8mb3" if found == "utf8" else found
 
 
 def as_binary(mysql: str) -> str:

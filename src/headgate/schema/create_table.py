@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headgate.schema.columns import CHARSET_WORDS, read_column
+from headgate.schema.columns import charset_named, read_column
 from headgate.schema.definition import Index, TableDefinition
 from headgate.schema.tokenizer import Cursor, set_of
 
@@ -73,7 +73,8 @@ def read_index_columns(cursor: Cursor) -> tuple[str, tuple[str, ...]]:
 
 def read_definition(body: Cursor, options: Cursor, sql: str) -> TableDefinition:
     """The table of a CREATE TABLE's parentheses and what follows them."""
-    table = TableDefinition(binary=has_binary_charset(options))
+    charset = table_charset(options)
+    table = TableDefinition(binary=charset == "binary", charset=charset)
     indexes = []
     for part in body.parts():
         if part.done():
@@ -83,7 +84,7 @@ def read_definition(body: Cursor, options: Cursor, sql: str) -> TableDefinition:
             continue
         place = part.place
         column, primary, unique = read_column(part, sql)
-        table.put(column.name, column.column(table.binary), at=place)
+        table.put(column.name, column.column(table.binary, charset), at=place)
         if unique:
             table.add_index("", Index((column.name,), True))
         if primary:
@@ -103,12 +104,11 @@ def read_definition(body: Cursor, options: Cursor, sql: str) -> TableDefinition:
     return table
 
 
-def has_binary_charset(options: Cursor) -> bool:
-    """Whether table options name `binary` as character set; a SELECT among them is refused."""
+def table_charset(options: Cursor) -> str | None:
+    """The character set that table options name; a SELECT among them is refused."""
     words = [word for word in options.outline() if word != "="]
     if {"AS", "SELECT"} & set(words):
         raise options.error("CREATE TABLE … SELECT does not define the columns; write them out")
     if ")" in words:
         raise options.error("a parenthesis is closed that was not opened")
-    pairs = zip(["", *words], words)
-    return any(b in CHARSET_WORDS and w.lstrip("'") == "BINARY" for b, w in pairs)
+    return charset_named(words)

@@ -30,6 +30,8 @@ class TableDefinition:
     indexes: dict[str, Index] = field(default_factory=dict)
     binary: bool = False
     """Whether text columns are binary unless they say otherwise."""
+    charset: str | None = None
+    """The character set of text columns that do not say otherwise, where statements name it."""
     ahead: bool = False
     """From a file, which may be ahead of the events: a change may have been made in it already."""
     steps: int = 0

@@ -11,7 +11,7 @@ from headgate.core.connectors import Address, Report
 from headgate.core.errors import UsageError, unknown_name
 from headgate.core.options import option
 from headgate.core.reachability import check_servers
-from headgate.core.scalars import duration, size
+from headgate.core.scalars import duration, size, whole_number
 from headgate.mysql.login import DEFAULT_PORT, Login, LoginOptions, login_of
 from headgate.sources.base import Origin, Reader, Source
 from headgate.sources.mysql.tables import TablePatterns, patterns_of
@@ -26,6 +26,7 @@ EXAMPLE = "mysql://USER:PASSWORD@HOST:PORT/DATABASE.TABLE"
 WORDS = ("initial", "latest", "earliest")
 CHUNK_ROWS, BATCH_BYTES = 100_000, 64 * 1024 * 1024
 MOST_SERVER_ID = 2**32 - 1
+MOST_CHUNKS = 10_000
 
 
 def _starting(text: str) -> str:
@@ -56,6 +57,18 @@ def _server_id(text: str) -> int:
     return int(text)
 
 
+def _batch_bytes(text: str) -> int:
+    if size(text) < 1:
+        raise UsageError("max-batch-bytes is at least 1; use 64MB")
+    return size(text)
+
+
+def _heartbeat(text: str) -> float:
+    if duration(text) <= 0:
+        raise UsageError("heartbeat is longer than nothing; use 10s")
+    return duration(text)
+
+
 @dataclass(frozen=True)
 class MySQLSourceOptions(LoginOptions):
     """Parameters of a MySQL source."""
@@ -75,14 +88,18 @@ class MySQLSourceOptions(LoginOptions):
         "ids after it, one for each task; chosen by chance if it is not set",
         read=_server_id,
     )
-    chunk_rows: int = option(CHUNK_ROWS, "rows of a snapshot that a task reads")
+    chunk_rows: int = option(CHUNK_ROWS, "rows of a snapshot that a task reads", read=whole_number)
     parallel_chunks: int | None = option(
-        None, "chunks of a snapshot in a batch; twice the cores if it is not set"
+        None,
+        "chunks of a snapshot in a batch; twice the cores if it is not set",
+        read=lambda text: whole_number(text, 1, MOST_CHUNKS),
     )
     max_batch_bytes: int = option(
-        BATCH_BYTES, "bytes of binlog in a batch, or a whole larger transaction", read=size
+        BATCH_BYTES, "bytes of binlog in a batch, or a whole larger transaction", read=_batch_bytes
     )
-    heartbeat: float = option(10.0, "how often an idle server says that it is there", read=duration)
+    heartbeat: float = option(
+        10.0, "how often an idle server says that it is there", read=_heartbeat
+    )
 
 
 @dataclass(frozen=True)

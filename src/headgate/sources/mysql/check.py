@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from headgate.mysql.connection import Connection, replica_uuid
 from headgate.mysql.definitions import base_tables, create_statement
 from headgate.mysql.errors import BinlogError
 from headgate.mysql.reader import any_table
+from headgate.mysql.sql import identifier
 from headgate.sources.mysql.offsets import STEPS
 from headgate.sources.mysql.tables import no_table
 
@@ -39,7 +41,7 @@ def checked(source: MySQLSource) -> Report:
             "server": connection.facts.version,
             "tables": {f"{database}.{table}": _rows(connection, database, table)
                        for database, table in tables},
-            "advice": [*advice(connection), *own],
+            "advice": [*advice(connection), *unlocked(connection, tables), *own],
         }  # fmt: skip
     return Report(facts)
 
@@ -149,6 +151,23 @@ def advice(connection: Connection) -> list[str]:
             "to begin anew; SET GLOBAL binlog_expire_logs_seconds = 259200"
         )
     return said
+
+
+def unlocked(connection: Connection, tables: Sequence[tuple[str, str]]) -> list[str]:
+    """Tables whose snapshot needs a lock, where no privilege for that is to be seen."""
+    grants = " ".join(str(row[0]) for row in connection.query("SHOW GRANTS")).upper()
+    if connection.facts.is_mariadb or "LOCK TABLES" in grants or "ALL PRIVILEGES" in grants:
+        return []
+    rows = connection.query(
+        "SELECT table_schema, table_name FROM information_schema.table_constraints "
+        "WHERE constraint_type = 'PRIMARY KEY'"
+    )
+    keyless = sorted(set(tables) - {(str(database), str(table)) for database, table in rows})
+    return [
+        f"{database}.{table} has no primary key, so it is locked for a moment when its snapshot "
+        f"begins: GRANT LOCK TABLES ON {identifier(database)}.* TO the user"
+        for database, table in keyless
+    ]
 
 
 def _retention(connection: Connection) -> float | None:

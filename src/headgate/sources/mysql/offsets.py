@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from headgate.arrow.messages import Partition
+from headgate.core.errors import UsageError
 from headgate.mysql.connection import Start
 from headgate.mysql.key_ranges import Bound
 
@@ -62,9 +63,17 @@ class CaptureOffset(msgspec.Struct, frozen=True):
     """The number of the first of its chunks, among all chunks."""
 
     def start(self, server_id: int) -> Start:
-        """The place in the binlog of a server."""
-        if server_id == self.server_id or not self.gtids:
+        """The place in the binlog of a server; UsageError where it cannot be found there."""
+        if server_id == self.server_id:
             return Start(self.file, self.pos, self.gtids)
+        if not self.gtids:
+            raise UsageError(
+                f"the job is at {self.file}:{self.pos} of the server with the server_id "
+                f"{self.server_id}, and this one has {server_id}; without GTIDs nothing tells "
+                "where that is in its binlog. Point the job to the old server; or, if it is the "
+                "same one and its server_id was changed, set it back; or begin with a new "
+                "checkpoint and a new target"
+            )
         return Start(gtids=self.gtids)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from headgate.core.event import Event
 from headgate.mysql.connection import Connection, Start
 from headgate.mysql.definitions import create_statement
 from headgate.mysql.errors import DisconnectedError
+from headgate.mysql.login import PAUSES
 from headgate.mysql.reader import read_binlog
 from headgate.mysql.snapshot import Chunk, read_chunk
 from headgate.mysql.transactions import Wanted
@@ -28,6 +30,8 @@ from headgate.sources.mysql.tables import TablePatterns
 
 PLACED_SCHEMA = pa.schema([*KAFKA_SCHEMA, ("event", pa.struct(list(EVENT_SCHEMA)))])
 """Events with their places, as a pass reads them."""
+MOST_BREAKS = 10
+"""So often in a row the connection may break without an event."""
 
 
 @dataclass(frozen=True)
@@ -103,26 +107,75 @@ def binlog_offsets(events: pa.RecordBatch) -> pa.Array:
     return pa.array((numbers << POS_BITS) + places.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
+class Given:
+    """What was given of a range that is read again after a break.
+
+    A range of the binlog has the same events again. A chunk lacks rows that were deleted meanwhile,
+    so its rows are known by their keys.
+    """
+
+    def __init__(self, by_key: bool) -> None:
+        self.rows = self._passed = 0
+        self._by_key = by_key
+        self._parts: list[list[pa.Array]] = []
+        self._keys: set[tuple[str | None, ...]] = set()
+
+    def again(self) -> None:
+        """The range is read from its beginning."""
+        self._passed = 0
+        for part in self._parts:
+            self._keys.update(zip(*(column.to_pylist() for column in part)))
+        self._parts = []
+
+    def new(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """The events that were not given before; they count as given."""
+        if not self._by_key:
+            skipped = min(max(0, self.rows - self._passed), events.num_rows)
+            self._passed += events.num_rows
+            self.rows = max(self.rows, self._passed)
+            return events.slice(skipped)
+        columns = key_columns(events)
+        if self._keys:
+            keys = zip(*(column.to_pylist() for column in columns))
+            wanted = pa.array([key not in self._keys for key in keys])
+            events, columns = events.filter(wanted), [each.filter(wanted) for each in columns]
+        self._parts.append(columns)
+        self.rows += events.num_rows
+        return events
+
+
+def key_columns(events: pa.RecordBatch) -> list[pa.Array]:
+    """The columns of the key of a table's rows, all of which have the same columns."""
+    images = events.column("after")
+    width = len(images.items) // events.num_rows
+    names = images.keys[:width].to_pylist()
+    return [
+        images.items.take(pa.array(np.arange(names.index(name), len(images.items), width)))
+        for name in events.column("key")[0].as_py()
+    ]
+
+
 def events_of_range(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
     """The events of a range; while the server is away, it is asked again.
 
-    Reading goes on with the first event that was not given yet: a range always has the same events.
+    Reading goes on with what was not given yet.
     """
-    given = 0
+    is_keyed = part.kind == "chunk" and part_is_keyed(part)
+    given, vain = Given(is_keyed), 0
     while True:
-        passed = 0
         try:
             for events in read_range(capture, part):
-                skipped = min(max(0, given - passed), events.num_rows)
-                passed += events.num_rows
-                if skipped < events.num_rows:
-                    yield events.slice(skipped)
-                given = max(given, passed)
+                vain, new = 0, given.new(events)
+                if new.num_rows:
+                    yield new
             return
         except DisconnectedError:
             capture.login.retried(lambda: capture.login.connect().close())
-            if part.kind == "chunk" and given and not part_is_keyed(part):
+            if vain == MOST_BREAKS or (part.kind == "chunk" and given.rows and not is_keyed):
                 raise
+            time.sleep(PAUSES[min(vain, len(PAUSES) - 1)])
+            vain += 1
+            given.again()
 
 
 def part_is_keyed(part: Range) -> bool:
@@ -140,7 +193,8 @@ def read_range(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
         chunk = Chunk(planned.database, planned.table, planned.after, planned.until)
         with login.connected() as connection:
             at = part.end.start(connection.facts.server_id)
-        yield from read_chunk(login, chunk, at, replica_id)
+        known = read_tables(capture.storage, part.start.schema)
+        yield from read_chunk(login, chunk, at, replica_id, known)
         return
     with login.connected() as connection:
         if part.kind == "tables":

@@ -94,9 +94,9 @@ class MySQLReader(Reader):
         try:
             with self.source.login.connected() as connection:
                 now = connection.current_position()
+            return 0 if is_done(offset, now, self.server) else None
         except HeadgateError:
             return None
-        return 0 if is_done(offset, now, self.server) else None
 
     def unread(self, number: int) -> bool:
         """Whether anything that was there when the job started is behind a batch."""
