@@ -208,7 +208,6 @@ def _positions(
     entries: Sequence[_Entry], members: pa.Array, counts: Any, numbers: Numbers
 ) -> pa.Array:
     """Where rows are; `members` are the names of all members, row by row."""
-    rows = int(counts.sum())
     made: list[str] = []
     shared: dict[int, list[str]] = {}
     for entry in entries:
@@ -218,10 +217,16 @@ def _positions(
             texts = shared[id(transaction)] = [*constants(transaction).values()]
         made += (transaction.file, str(entry.placed.pos), *texts)
     firsts = np.array([numbers[entry.order] for entry in entries], np.int64).reshape(-1, 2)
+    return position_maps(made, counts, firsts, members)
+
+
+def position_maps(made: Sequence[str], counts: Any, firsts: Any, members: pa.Array) -> pa.Array:
+    """The positions of rows; `members` are their names, row by row, the other arguments those of
+    `position_texts`."""
     print_positions = position_texts
     if ROW_LOOPS.is_ready():
         print_positions = import_module("headgate.mysql.compiled").position_texts
-    values = print_positions(made, counts, firsts)
+    values, rows = print_positions(made, counts, firsts), int(counts.sum())
     width = len(members) // max(rows, 1)
     offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width)
     return pa.MapArray.from_arrays(offsets, members, values, type=TEXT_MAP)

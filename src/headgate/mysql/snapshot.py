@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow.events import EVENT_SCHEMA, TEXT_MAP, TIME, key_lists, text_maps, type_maps
+from headgate.arrow.events import EVENT_SCHEMA, TIME, key_lists, text_maps, type_maps
 from headgate.arrow.records import events_of
 from headgate.core.event import Event
+from headgate.mysql.batches import MEMBERS, position_maps
 from headgate.mysql.connection import Connection, Start
 from headgate.mysql.corrections import KeyedRows, KeylessRows
 from headgate.mysql.definitions import current_table
@@ -27,7 +28,7 @@ from headgate.mysql.key_ranges import Bound, KeyColumn, bound_texts, order_by, w
 from headgate.mysql.login import Login
 from headgate.mysql.query_rows import query_texts, table_layout
 from headgate.mysql.reader import reaches, read_binlog
-from headgate.mysql.repetition import repeated
+from headgate.mysql.repetition import Repetitions
 from headgate.mysql.sql import identifier, literal, table_name
 from headgate.schema.known_tables import KnownTables
 from headgate.schema.tables import Table
@@ -196,51 +197,34 @@ class _Rows:
     """Makes events of rows."""
 
     def __init__(self, chunk: Chunk, table: Table, at: Start, server_id: int) -> None:
-        self.chunk, self.table, self.at, self.server_id = chunk, table, at, server_id
-        self.time = time.time_ns() // 1000
+        texts = {"kind": "row", "op": "snapshot", "database": chunk.database, "table": chunk.table}
+        self.place = {"server_id": str(server_id)}
+        if at.file:
+            self.place |= {"file": at.file, "pos": str(at.pos)}
+        self.same = Repetitions({
+            **{name: pa.array([text], pa.string()) for name, text in texts.items()},
+            "key": key_lists([table.key]),
+            "types": type_maps([table.types]),
+            "event_time": pa.array([time.time_ns() // 1000], TIME),
+            "extra": text_maps([None]),
+            MEMBERS: pa.array([*self.place, "row"], pa.string()),
+        })  # fmt: skip
         self.number = 1  # behind the statements that define tables, at the same position
 
     def batch(self, given: tuple[Layout, pa.Array]) -> Iterator[pa.RecordBatch]:
-        """The events of some rows."""
+        """The events of some rows, which are behind all that comes before the position."""
         layout, values = given
-        width = len(layout.columns)
-        rows = len(values) // width
+        rows = len(values) // len(layout.columns)
         if not rows:
             return
-
-        def constant(value: str) -> pa.Array:
-            return repeated(pa.array([value], pa.string()), rows)
-
-        columns = {
-            "kind": constant("row"),
-            "op": constant("snapshot"),
-            "database": constant(self.chunk.database),
-            "table": constant(self.chunk.table),
-            "key": repeated(key_lists([self.table.key]), rows),
-            "after": text_map(layout, values),
-            "types": repeated(type_maps([self.table.types]), rows),
-            "event_time": pa.array(np.full(rows, self.time), TIME),
-            "position": self.positions(rows),
-            "extra": repeated(text_maps([None]), rows),
-        }
+        columns = self.same.of(rows)
+        counts, firsts = np.array([rows]), np.array([[self.number]])
+        columns["after"] = text_map(layout, values)
+        columns["position"] = position_maps(
+            [*self.place.values()], counts, firsts, columns[MEMBERS]
+        )
         self.number += rows
         yield pa.RecordBatch.from_arrays(
             [columns.get(field.name, pa.nulls(rows, field.type)) for field in EVENT_SCHEMA],
             schema=EVENT_SCHEMA,
         )
-
-    def positions(self, rows: int) -> pa.Array:
-        """Where rows are in the order of the log: behind all that comes before the position."""
-        members = {"server_id": str(self.server_id)}
-        if self.at.file:
-            members |= {"file": self.at.file, "pos": str(self.at.pos)}
-        names = [*members, "row"]
-        width = len(names)
-        made = pa.array([*members.values(), *map(str, range(self.number, self.number + rows))])
-        indexes = np.empty((rows, width), np.int64)
-        indexes[:, :-1] = np.arange(width - 1)
-        indexes[:, -1] = np.arange(rows) + width - 1
-        offsets = pa.array(np.arange(0, (rows + 1) * width, width, dtype=np.int32))
-        keys = repeated(pa.array(names, pa.string()), rows)
-        values = made.take(pa.array(indexes.reshape(-1)))
-        return pa.MapArray.from_arrays(offsets, keys, values, type=TEXT_MAP)
