@@ -68,7 +68,7 @@ class Connection:
 
     def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement; DisconnectedError where the connection broke."""
-        with _disconnections(), self.sql.cursor() as cursor:
+        with disconnections(), self.sql.cursor() as cursor:
             cursor.execute(sql, parameters or None)
             return list(cursor.fetchall())
 
@@ -114,7 +114,7 @@ class Connection:
         else:
             arguments = struct.pack("<IHI", start.pos, flags, replica_id) + name
             command = COMMAND.COM_BINLOG_DUMP
-        with _disconnections():
+        with disconnections():
             self.sql._execute_command(command, arguments)
         self.sql._sock.settimeout(MISSED_HEARTBEATS * heartbeat + NETWORK_SECONDS)
         return EventStream(self.sql._sock, 4 if checksum == "CRC32" else 0)
@@ -137,13 +137,13 @@ class Connection:
         for statement in statements:
             self.query(statement)
         register = struct.pack("<IBBBHII", replica_id, 0, 0, 0, 0, 0, 0)
-        with _disconnections():
+        with disconnections():
             self.sql._execute_command(COMMAND.COM_REGISTER_SLAVE, register)
             self.sql._read_ok_packet()
 
 
 @contextmanager
-def _disconnections() -> Iterator[None]:
+def disconnections() -> Iterator[None]:
     """DisconnectedError where the connection breaks; what is refused stays pymysql's error."""
     try:
         yield

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from headgate.core.errors import HeadgateError, UsageError
+from headgate.core.errors import HeadgateError, Unreachable
 
 
 class BinlogError(HeadgateError):
     """The binlog cannot be read on; the text says why and what to do."""
 
 
-class DisconnectedError(BinlogError, UsageError):
+class DisconnectedError(BinlogError, Unreachable):
     """The connection broke: connect again, and read on from the last position."""
 
 

@@ -18,7 +18,7 @@ from pymysql.constants import COMMAND
 
 from headgate.core.mysql_types import parse_type
 from headgate.mysql.compilation import ROW_LOOPS
-from headgate.mysql.connection import MOST_IN_PACKET, Connection, refusal
+from headgate.mysql.connection import MOST_IN_PACKET, Connection, disconnections, refusal
 from headgate.mysql.errors import DisconnectedError
 from headgate.mysql.images import Cells, Layout, texts
 from headgate.mysql.numbers import float_text
@@ -78,7 +78,8 @@ def query_texts(connection: Connection, sql: str, layout: Layout) -> Iterator[pa
 def query_cells(connection: Connection, sql: str, width: int) -> Iterator[tuple[bytes, Cells]]:
     """Where the values of a query's rows are in the bytes of packets."""
     session = connection.sql
-    session._execute_command(COMMAND.COM_QUERY, sql)
+    with disconnections():
+        session._execute_command(COMMAND.COM_QUERY, sql)
     packets = _Packets(session._sock)
     while packets.next()[:1] != b"\xfe":  # what the columns are is known
         pass
