@@ -145,6 +145,24 @@ def test_a_batch_that_is_done_is_not_written_again(
     assert 2 == len(broker.consume("done-out"))
 
 
+def test_a_batch_that_holds_more_when_it_is_planned_again_is_processed(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Where what Spark planned was lost, nothing of the topic is."""
+    topic = broker.create_topic("lost-plan", 1)
+    source, sink = uri(broker, topic), uri(broker, "lost-plan-out", protocol="maxwell")
+    broker.produce(topic, [(None, canal(id=1), 0, None)])
+    once(spark, tmp_path, source, sink)
+    for folder in ("commits", "offsets"):
+        for name in ("0", ".0.crc"):
+            (tmp_path / "state" / "query" / folder / name).unlink()
+    broker.produce(topic, [(None, canal(id=2), 0, None)])
+
+    once(spark, tmp_path, source, sink)
+
+    assert 3 == len(broker.consume("lost-plan-out")), "the first one again, and the second one"
+
+
 def test_lag_is_asked_of_one_client_until_it_fails(
     broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:

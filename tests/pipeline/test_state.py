@@ -18,7 +18,7 @@ from headgate.sinks.files.writer import BATCH, FileWriter, Owner, Written
 from headgate.sources.base import source_range
 from headgate.sources.kafka.reader import KafkaReader, ends_of
 from headgate.spark.checkpoint import check_progress
-from headgate.spark.state_files import write_state
+from headgate.spark.state_files import VERSION, write_state
 from headgate.spark.storage import Storage
 
 
@@ -74,12 +74,16 @@ def test_a_file_of_another_version_or_damaged_is_named(
     file = tmp_path / name
     whole = file.read_text()
     for told, version in (("9", '"version":9,'), ("none", "")):
-        file.write_text(whole.replace('"version": 3,', version))
+        file.write_text(whole.replace(f'"version": {VERSION},', version))
         with pytest.raises(
             UsageError, match=rf"{name} was written by another .* has version {told}, "
         ):
             read()
-    for wrong in ("", whole[:-9], '{"version": 3, "batch": "x", "id": 1, "job": 1, "name": 1}'):
+    for wrong in (
+        "",
+        whole[:-9],
+        f'{{"version": {VERSION}, "batch": "x", "id": 1, "job": 1, "name": 1}}',
+    ):
         file.write_text(wrong)
         with pytest.raises(UsageError, match=f"{name} is damaged; restore the checkpoint"):
             read()

@@ -115,12 +115,27 @@ def values_of(batch: pa.RecordBatch, name: str) -> list[Any]:
     return values
 
 
+def entries_of(column: pa.MapArray) -> tuple[list[int], pa.Array, pa.Array]:
+    """Where each map begins and ends, and the keys and values of all: of a slice, only its own.
+
+    >>> maps = pa.array([[("a", "1")], [("b", "2")]], pa.map_(pa.string(), pa.string()))
+    >>> offsets, keys, _ = entries_of(maps[1:])
+    >>> offsets, keys.to_pylist()
+    ([0, 1], ['b'])
+    """
+    ends = column.offsets
+    first, last = ends[0].as_py(), ends[-1].as_py()
+    count = last - first
+    offsets = pc.subtract(ends, first).to_pylist()
+    return offsets, column.keys.slice(first, count), column.items.slice(first, count)
+
+
 def text_dicts(column: pa.Array) -> list[dict[str, str | None] | None]:
     """Maps as dictionaries, cut from flat lists."""
     if column.null_count == len(column):
         return [None] * len(column)
-    names, values = column.keys.to_pylist(), column.items.to_pylist()
-    offsets = column.offsets.to_pylist()
+    offsets, keys, items = entries_of(column)
+    names, values = keys.to_pylist(), items.to_pylist()
     valid = column.is_valid().to_pylist()
     return [
         dict(zip(names[start:end], values[start:end])) if there else None
@@ -132,10 +147,9 @@ def type_dicts(column: pa.Array) -> list[Types | None]:
     """Type maps as dictionaries; equal ones are one object, as encoders expect of a table."""
     if column.null_count == len(column):
         return [None] * len(column)
-    items = column.items
+    offsets, keys, items = entries_of(column)
     parts = [pc.struct_field(items, name).to_pylist() for name in ColumnType._fields]
-    names, types = column.keys.to_pylist(), list(zip(*parts))
-    offsets = column.offsets.to_pylist()
+    names, types = keys.to_pylist(), list(zip(*parts))
     valid = column.is_valid().to_pylist()
     return [
         _types[tuple(names[start:end]), tuple(types[start:end])] if there else None

@@ -71,7 +71,7 @@ class End:
         variables: dict[str, str] = {}
 
         def named(what: str, value: str) -> str:
-            if not value or _VARIABLE.search(value):
+            if not value or _VARIABLE.fullmatch(value):
                 return value
             name = f"{self.role}_{re.sub('[^A-Za-z0-9]', '_', what).upper()}"
             variables[name] = what

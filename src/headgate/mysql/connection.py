@@ -234,6 +234,8 @@ def refusal(body: bytes, what: str) -> BinlogError:
     """The server's error, after its first byte."""
     number = int.from_bytes(body[:2], "little")
     text = body[8:].decode("utf-8", "replace") if body[2:3] == b"#" else body[2:].decode()
+    if number in LOST:
+        return DisconnectedError(f"the connection to the server broke ({number}: {text})")
     if number == PURGED and SAME_REPLICA in text:
         return BinlogError(
             f"another replica has the job's id, and the server sent it away ({number}: {text}); "

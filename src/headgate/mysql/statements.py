@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from headgate.core.event import Event
 from headgate.mysql.events import Query
 from headgate.schema.ddl import read_statements
@@ -12,6 +14,8 @@ _DML = {"INSERT": "insert", "REPLACE": "insert", "UPDATE": "update", "DELETE": "
 
 _MODIFIERS = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
 _ACCOUNTS = ("USER", "ROLE", "SERVER")
+_SETTINGS = re.compile(r"\s*SET\s+STATEMENT\s.*?\sFOR\s", re.IGNORECASE | re.DOTALL)
+"""MariaDB's settings for one statement, which follows."""
 _ACCOUNT_SETTINGS = {("SET", "PASSWORD"), ("SET", "ROLE"), ("SET", "DEFAULT")}
 
 
@@ -30,8 +34,11 @@ def is_about_accounts(query: Query) -> bool:
 
     >>> is_about_accounts(Query(1, "a", "SET PASSWORD FOR x = '*1'"))
     True
+    >>> is_about_accounts(Query(1, "a", "SET STATEMENT max_statement_time=1 FOR CREATE USER x"))
+    True
     """
-    head = first_statement(query.sql, HEAD_WORDS)
+    sql = _SETTINGS.sub("", query.sql)
+    head = first_statement(sql, HEAD_WORDS)
     if head.is_ddl:
         return head.object in _ACCOUNTS
     return head.verb in ("GRANT", "REVOKE") or (head.verb, head.object) in _ACCOUNT_SETTINGS

@@ -104,7 +104,7 @@ class Engine:
         with self.busy:
             started = time.monotonic()
             self.states.belongs_to(query_id(self.spark_checkpoint))
-            if number == self.state.batch:  # done, but Spark was stopped before it had noted that
+            if self.is_done(number):
                 return
             state = self.states.before(number)
             before = state.totals
@@ -142,11 +142,22 @@ class Engine:
             finally:
                 for result in passes:
                     result.release()
-            state.batch = number
+            state.batch, state.source = number, source
             self.still_ours()
             self.states.write(state)
             self.state = state
             self.on_batch(state, reports, time.monotonic() - started)
+
+    def is_done(self, number: int) -> bool:
+        """Whether a batch was completed, but Spark was stopped before it had noted that.
+
+        One that holds something else by now, as after a partial restore, is not; files are not
+        known before they are read.
+        """
+        if number != self.state.batch:
+            return False
+        source = source_range(self.reader, number, [])
+        return bool(source.offsets) and source == self.state.source
 
     def has_inbox(self) -> bool:
         """Whether dead letters may have come back; events do not."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from headgate.arrow.messages import Partition
+from headgate.core.batches import SourceRange
 from headgate.core.errors import UsageError
 from headgate.landing.resolution import Resolved
 from headgate.pipeline import catalog, dedup_store
@@ -38,6 +39,8 @@ class State(msgspec.Struct):
     """Of the last batches: how many messages there were, and how many of them were rejected."""
     totals: Counts = msgspec.field(default_factory=Counts)
     """What the job has done since it was first started."""
+    source: SourceRange | None = None
+    """What the batch held of its source."""
 
     def plan(self, state_uri: str) -> BatchPlan:
         """What the first pass over the next batch has to know."""

@@ -99,6 +99,7 @@ def _set_default(table: TableDefinition, change: SetDefault) -> None:
 
 def _set_charset(table: TableDefinition, change: SetCharset) -> None:
     table.charset = change.charset
+    table.binary = change.charset == "binary"
     if change.converts:
         columns = table.columns.items()
         table.columns = {name: column.with_charset(change.charset) for name, column in columns}

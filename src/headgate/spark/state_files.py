@@ -9,7 +9,7 @@ import msgspec
 from headgate.core.errors import UsageError
 from headgate.spark.storage import Storage
 
-VERSION = 3
+VERSION = 4
 """The version of all state files: raised with each change after which an old file would mean
 something else, or can no longer be read."""
 T = TypeVar("T")

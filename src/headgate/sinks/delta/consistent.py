@@ -90,9 +90,7 @@ class ConsistentWriter(DeltaWriter):
 
     def is_due(self, batch: Batch) -> bool:
         """Whether it is time for a merge, or one was begun and cut off."""
-        seconds, job = self.lake.options.merge_seconds, self.state.job
-        is_time = seconds is None or time.time() - job.merged_at >= seconds
-        return is_time or job.publishing == batch.number
+        return self.is_time or self.state.job.publishing == batch.number
 
     def publish(self, batch: Batch, until: Resolved) -> None:
         """Bring all tables to a point; cut off, it is done again in the same way."""

@@ -227,7 +227,6 @@ class DeltaWriter(TableWriter):
     def finish(self, batch: Batch, resolved: Resolved | None) -> MergeReport:
         """Merge what is due, and let tables go on that somebody has seen to."""
         self.begin(batch)
-        self.finish_idle_merge()
         token = self.lake.merge_token(batch.number, LAST_STEP)
         is_full = self.has_waiting and self.waiting.size() >= MOST_WAITING
         if self.is_time or is_full or self.state.job.merging == token.version:
@@ -281,6 +280,7 @@ class DeltaWriter(TableWriter):
         # A batch that is repeated may have kept changes that come after a statement.
         later = [step for step in steps if self.version_of(step) > token.version]
         steps = steps[len(done) : len(steps) - len(later)]
+        self.has_waiting = bool(steps or later)
         if not steps:
             return
         job.merging = token.version

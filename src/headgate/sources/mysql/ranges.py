@@ -165,8 +165,9 @@ def events_of_range(capture: Capture, part: Range) -> Iterator[pa.RecordBatch]:
     while True:
         try:
             for events in read_range(capture, part):
-                vain, new = 0, given.new(events)
+                new = given.new(events)
                 if new.num_rows:
+                    vain = 0
                     yield new
             return
         except DisconnectedError:
