@@ -30,7 +30,7 @@ def write_state(storage: Storage, name: str, content: Any) -> None:
     >>> store = Storage(tempfile.mkdtemp())
     >>> write_state(store, "job.json", {"id": "a"})
     >>> read_state(store, "job.json", dict[str, str | int])
-    {'version': 3, 'id': 'a'}
+    {'version': 4, 'id': 'a'}
     """
     storage.write_json(name, {"version": VERSION, **msgspec.to_builtins(content)})
 
