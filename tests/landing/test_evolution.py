@@ -200,7 +200,11 @@ STATEMENTS = {
     # Tables
     "CREATE TABLE v (id INT PRIMARY KEY, b BIT(1))": ["create v (id int, b boolean) key id"],
     "CREATE TABLE IF NOT EXISTS t (id INT)": [],
-    "CREATE TABLE t (id INT PRIMARY KEY)": ["create t (id int) key id"],
+    # Rows came before the statement: columns that only they have stay.
+    "CREATE TABLE t (id INT PRIMARY KEY)": [
+        "create t (id int, amount decimal(10,2), note string, state string, seen timestamp_ntz) "
+        "key id"
+    ],
     "CREATE TABLE v LIKE u": ["create v (id int, n int) key id"],
     "CREATE TABLE v AS SELECT * FROM t": [],  # its rows will tell the columns
     "CREATE TABLE gone (id INT PRIMARY KEY)": ["create gone (id int) key id"],

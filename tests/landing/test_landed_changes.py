@@ -472,3 +472,80 @@ def test_time_of_a_statement_is_in_the_servers_zone(tmp_path: Path) -> None:
 
     at = datetime(2023, 11, 15, 6, 13, 20)
     assert [{"id": 1, "at": at}] == found.tables["shop", "orders"]
+
+
+CREATE = "CREATE TABLE orders (id BIGINT PRIMARY KEY)"
+
+
+def canal_created(offset: int, es: int) -> Message:
+    ddl = {"data": None, "old": None, "mysqlType": None, "sqlType": None, "pkNames": None}
+    value = canal(**ddl, type="CREATE", isDdl=True, sql=CREATE, es=es)
+    return Message(value, None, "in", 0, offset)
+
+
+def canal_inserted(offset: int, id: int, es: int) -> Message:
+    types = {"mysqlType": {"id": "bigint"}, "sqlType": {"id": -5}}
+    return Message(canal(data=[{"id": str(id)}], es=es, **types), None, "in", 1, offset)
+
+
+@pytest.mark.parametrize("in_one_batch", [True, False])
+def test_rows_of_another_partition_survive_the_creation_of_their_table(
+    in_one_batch: bool, tmp_path: Path
+) -> None:
+    """Canal hashes rows over partitions, sends DDL to the first, and tells seconds."""
+    rows = [canal_inserted(0, 1, 7_000), canal_inserted(1, 2, 7_000)]
+    create = canal_created(0, 7_000)
+    batches = [[create, *rows]] if in_one_batch else [rows, [create], [canal_inserted(2, 3, 8_000)]]
+
+    found = land(tmp_path, "canal-json", batches).tables[("shop", "orders")]
+
+    wanted = [1, 2] if in_one_batch else [1, 2, 3]
+    assert wanted == sorted(row["id"] for row in found)
+
+
+def canal_ddl(offset: int, kind: str, sql: str, es: int) -> Message:
+    ddl = {"data": None, "old": None, "mysqlType": None, "sqlType": None, "pkNames": None}
+    return Message(canal(**ddl, type=kind, isDdl=True, sql=sql, es=es), None, "in", 0, offset)
+
+
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_rows_that_came_before_the_creation_of_their_table_keep_their_values(
+    deletes: str, tmp_path: Path
+) -> None:
+    """Their types become those of the statement, and a column that is yet to be added stays."""
+    types = {"id": "bigint", "n": "smallint", "note": "varchar(9)"}
+    row = canal(data=[{"id": "1", "n": "5", "note": "kept"}], es=7_000, mysqlType=types, sqlType={})
+    create = "CREATE TABLE orders (id BIGINT PRIMARY KEY, n TINYINT, extra INT)"
+    more = canal(data=[{"id": "1", "n": "6", "extra": "2", "note": "new"}],
+                 old=[{"n": "5"}], type="UPDATE", es=9_000, sqlType={},
+                 mysqlType=types | {"n": "tinyint", "extra": "int"})  # fmt: skip
+    batches = [
+        [Message(row, None, "in", 1, 0)],
+        [canal_ddl(0, "CREATE", create, 7_000)],
+        [canal_ddl(1, "ALTER", "ALTER TABLE orders ADD note VARCHAR(9)", 7_000)],
+    ]
+
+    def landed(folder: str, *further: list[Message]) -> list[dict[str, Any]]:
+        sink = {"deletes": deletes}
+        (tmp_path / folder).mkdir()
+        done = land(tmp_path / folder, "canal-json", [*batches, *further], None, sink)
+        assert ([], []) == (done.dead_letters, done.parked)
+        return [
+            {name: row[name] for name in ("id", "n", "extra", "note")}
+            for row in done.tables["shop", "orders"]
+        ]
+
+    assert [{"id": 1, "n": 5, "extra": None, "note": "kept"}] == landed("created")
+    changed = landed("changed", [Message(more, None, "in", 1, 1)])
+    assert [{"id": 1, "n": 6, "extra": 2, "note": "new"}] == changed
+
+
+def test_a_table_that_was_dropped_is_empty_when_it_is_created_again(tmp_path: Path) -> None:
+    drop = canal(**dict.fromkeys(("data", "old", "mysqlType", "sqlType", "pkNames")),
+                 type="ERASE", isDdl=True, sql="DROP TABLE orders", es=8_000)  # fmt: skip
+    batches = [
+        [canal_created(0, 7_000), canal_inserted(0, 1, 7_000)],
+        [Message(drop, None, "in", 0, 1), canal_created(2, 9_000)],
+    ]
+
+    assert [] == land(tmp_path, "canal-json", batches).tables[("shop", "orders")]

@@ -57,6 +57,28 @@ def passes(job: Job, root: Path, *partitions: list[Sent]) -> list[list[tuple[int
         plan = replace(plan, ddl=ddl)
 
 
+def created(table: str, time: int | None) -> PlannedDdl:
+    ddl = f"CREATE TABLE {table} (id INT PRIMARY KEY)"
+    event = Event("ddl", "create", "d", table, ddl=ddl, event_time=time)
+    return PlannedDdl(event, event, table, True, partition=("in", 0))
+
+
+@pytest.mark.parametrize(
+    ("time", "step"),
+    [(None, 2), (6_000_000, 2), (7_000_000, 3), (5_000_000, 0)],
+    ids=["without a time", "of the same second", "later", "earlier"],
+)
+def test_a_row_without_a_known_place_follows_the_creation_of_its_table(
+    time: int | None, step: int
+) -> None:
+    ddl = [created("a", 6_000_000), created("t", 6_000_000), created("z", 6_000_000)]
+    schedule = DdlSchedule(ddl, ("in", 1), Schemas(None))
+
+    schedule.pass_until(Event("row", "insert", "d", "t", event_time=time))
+
+    assert step == schedule.step
+
+
 def test_ddl_of_the_only_partition_costs_no_second_pass(tmp_path: Path) -> None:
     job = job_of(tmp_path, "canal-json", TO)
     messages = [ticdc("insert", 1, 1), ticdc("ddl", 1, 2), ticdc("insert", 2, 3)]

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from headgate.core.errors import shown
-from headgate.landing.alterations import alter, take_columns
+from headgate.landing.alterations import alter, take_columns, take_created
 from headgate.landing.contents import Contents, constant_column
 from headgate.landing.mysql_times import NotComputable
 from headgate.landing.operations import (
@@ -144,6 +144,8 @@ class _Plan:
         self.context, self.rules, self.tables = context, context.rules, context.tables
         self.contents: dict[TableId, Contents | None] = {}
         """What will be under each name that was touched; None: no table."""
+        self.recreated: set[TableId] = set()
+        """Tables that are created though they are there."""
 
     def apply(self, change: SchemaChange) -> None:
         """Go on by one change."""
@@ -178,10 +180,21 @@ class _Plan:
             for column in () if shape is None else shape.columns:
                 if contents.find(column.source_name) is None:
                     contents.put(constant_column(column, None))
+        elif contents is not None and is_there and not change.or_replace:
+            self.recreated.add(change.table)
+            self.recreate(contents, shape)
         elif shape is not None:
             self.contents[change.table] = Contents.empty(shape)
         elif contents is not None:
             contents.clear()
+
+    def recreate(self, contents: Contents, shape: TableShape | None) -> None:
+        """Give a table that is there the columns that it is created with."""
+        try:
+            if shape is not None:
+                take_created(contents, shape, self.context)
+        except NotComputable as error:
+            contents.fail(str(error), self.rules.park)
 
     def created_shape(self, change: CreateTable) -> TableShape | None:
         """The shape of a new table; None where its columns are not known before its rows."""
@@ -293,6 +306,8 @@ class _Plan:
         position = self.context.statement.position
         if self.rules.log and landed is not None:
             return follow(landed, shape, self.rules)
+        if table in self.recreated:
+            return [CreateLanded(table, shape, position, contents.select())]
         if contents.origin is None or self.rules.log:
             if landed is not None and is_same(landed, shape) and not landed.dropped:
                 return [Empty(table, shape, position)]

@@ -37,6 +37,10 @@ class CreateLanded(_Operation, frozen=True):
 
     shape: TableShape
     position: str
+    select: dict[str, ColumnSource] | None = None
+    """Of a table that is there and was not dropped: where columns come from, by name. Rows whose
+    places do not compare with the position stay then: a table is not created while it is there, so
+    they came later, in another partition."""
 
 
 class AddColumns(_Operation, frozen=True):

@@ -48,6 +48,12 @@ class DdlSchedule:
         self.tables = self._before = tables
         """The tables as they are now."""
         self._learnt = learnt
+        self.created = {
+            (ddl.source.database, ddl.source.table): step
+            for step, ddl in enumerate(self.planned)
+            if ddl.source.op == "create"
+        }
+        """The last step that creates a table."""
 
     def is_due(self, event: Event) -> bool:
         """Whether the next DDL comes before a change."""
@@ -56,7 +62,15 @@ class DdlSchedule:
         ddl = self.planned[self.step]
         if ddl.partition == self.partition and not self.sorted:
             return False  # it is met in its place
-        return bool(comes_before(ddl.event, event))
+        is_before = comes_before(ddl.event, event)
+        return self.is_of_new_table(event) if is_before is None else is_before
+
+    def is_of_new_table(self, event: Event) -> bool:
+        """Whether DDL to come creates the table of a change, which can only come after it."""
+        step = self.created.get((event.database, event.table), -1)
+        if event.kind != "row" or step < self.step:
+            return False
+        return comes_before(self.planned[step].event, event) is not False
 
     def pass_until(self, event: Event) -> None:
         """Pass the DDL that comes before a change."""

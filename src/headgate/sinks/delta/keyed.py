@@ -195,6 +195,12 @@ def before(position: str, table: str | None = None) -> str:
     return f"(substr({column}, 1, {KIND}) <> {kind} OR {column} <= {sql.text(position)})"
 
 
+def older(position: str) -> str:
+    """The condition of rows that are known to be older than a position."""
+    column, kind = sql.quoted(POSITION), sql.text(position[:KIND])
+    return f"(substr({column}, 1, {KIND}) = {kind} AND {column} <= {sql.text(position)})"
+
+
 def write(table: LandedTable, token: Token, rows: pa.Table, last: Latest, *, soft: bool) -> Merged:
     """Merge rows into a table: one commit."""
     upserts = int(pc.sum(pc.equal(rows.column(OP), UPSERT)).as_py() or 0)

@@ -26,7 +26,7 @@ from headgate.landing.shape import TableShape
 from headgate.landing.types import arrow_type
 from headgate.schema.changes import TableId
 from headgate.sinks.delta import sql
-from headgate.sinks.delta.keyed import before
+from headgate.sinks.delta.keyed import before, older
 from headgate.sinks.delta.lake import Lake
 from headgate.sinks.delta.statistics import whole_numbers
 from headgate.sinks.delta.table import (
@@ -89,7 +89,11 @@ def change_rows(
             columns = pa.schema([(column.name, arrow_type(column.type)) for column in new])
             landed.add_columns(columns, token)
     else:
-        empty(lake, landed, shape, operation.position, token)
+        select = operation.select if isinstance(operation, CreateLanded) else None
+        if select is not None:
+            create_again(lake, landed, shape, operation.position, select, token)
+        else:
+            empty(lake, landed, shape, operation.position, token)
 
 
 def rewrite(
@@ -153,6 +157,29 @@ def move(
     if known is not None:
         lake.deleted_keys(operation.to).append(known)
     rewrite(lake, target, source, operation.shape, operation.select, token)
+
+
+def create_again(
+    lake: Lake,
+    landed: LandedTable,
+    shape: TableShape,
+    position: str,
+    select: Mapping[str, ColumnSource],
+    token: Token | None,
+) -> None:
+    """Remove the rows that are known to be older than a position, and convert the others."""
+    gone = older(position)
+    if lake.options.deletes == "soft" and DELETED in landed.schema.names:
+        marks = {DELETED: "true", POSITION: sql.text(position)}
+        landed.update(marks, f"{gone} AND {DELETED} IS NOT TRUE", None)
+        landed = landed.again()
+        remember_truncate(lake, shape.table, position)
+        rewrite(lake, landed, landed, shape, select, token)
+        return
+    kept = landed.rows(None, f"NOT {gone}").to_batches() if landed.has_rows else []
+    batches = [converted_rows(lake, batch, shape, select) for batch in kept]
+    remember_truncate(lake, shape.table, position)
+    landed.overwrite(lake.schema(shape), iter(batches), token)
 
 
 def empty(
