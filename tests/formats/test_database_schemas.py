@@ -28,7 +28,7 @@ COLUMNS = "shop.public.orders.d DATE"
 
 
 def lines(name: str) -> list[bytes]:
-    return (REPRO / f"{name}.jsonl").read_bytes().splitlines()
+    return (REPRO / "others" / f"{name}.jsonl").read_bytes().splitlines()
 
 
 def decoded(name: str, **options: Any) -> list[Event]:

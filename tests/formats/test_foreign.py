@@ -46,6 +46,52 @@ def test_messages_of_others_are_refused_by_their_name(file: Path) -> None:
     assert all(text.startswith(NAMES[file.name]) for text in said), said
 
 
+DETECTED = {
+    "canal-flat.jsonl": "canal-json:canal, 2 messages (1 row, 1 statement)",
+    "dbz-mongo.jsonl": "no CDC format, 3 messages; mixed in: 3 invalid (unsupported-connector)",
+    "dbz-mysql-noschema.jsonl": "debezium:debezium, 7 messages "
+    "(4 row, 1 ddl, 1 marker, 1 heartbeat)",
+    "dbz-mysql-schema.jsonl": "debezium:debezium, 1 messages (1 row)",
+    "dbz-oracle-noschema.jsonl": "debezium:debezium, 2 messages (2 row)",
+    "dbz-outbox.jsonl": "no CDC format, 1 messages; mixed in: 1 invalid (unrecognised)",
+    "dbz-pg-noschema.jsonl": "debezium:debezium, 5 messages (4 row); "
+    "mixed in: 1 invalid (unsupported-format)",
+    "dbz-pg-schema.jsonl": "debezium:debezium, 1 messages (1 row)",
+    "dbz-sqlserver-noschema.jsonl": "debezium:debezium, 2 messages (2 row)",
+    "dbz-unwrapped.jsonl": "debezium-smt:debezium, 1 messages (1 row)",
+    "dbz-unwrapped-bare.jsonl": "no CDC format, 1 messages; mixed in: 1 invalid (unrecognised)",
+    "flink-debezium-out.jsonl": "debezium:debezium, 2 messages (2 row)",
+    "flink-upsert-kafka.parquet": "debezium, 2 messages (1 tombstone); "
+    "mixed in: 1 invalid (unrecognised)",
+    "flinkcdc-pipeline.jsonl": "debezium:debezium, 1 messages (1 row)",
+    "flinkcdc-pipeline-canal.jsonl": "canal-json:oms, 1 messages (1 row)",
+    "maxwell.jsonl": "maxwell:maxwell, 5 messages (3 row, 1 ddl, 1 marker)",
+    "pg2schemas.jsonl": "debezium:debezium, 2 messages (2 row)",
+    "polardb-dts.jsonl": "no CDC format, 1 messages; mixed in: 1 invalid (unrecognised)",
+    "seatunnel-json.jsonl": "no CDC format, 1 messages; mixed in: 1 invalid (unrecognised)",
+    "ticdc-canal.jsonl": "canal-json:ticdc, 1 messages (1 row)",
+    "ticdc-debezium.jsonl": "debezium:debezium, 1 messages (1 row)",
+}
+"""What others write that is decoded, and what has no mark of who wrote it."""
+
+
+@pytest.mark.parametrize("file", sorted((REPRO / "others").iterdir()), ids=lambda each: each.name)
+def test_messages_of_others_are_detected(file: Path) -> None:
+    done = run("detect", str(file))
+
+    assert f"{file}: {DETECTED[file.name]}\n".encode() == done.stdout
+
+
+def test_a_logical_decoding_message_is_refused_by_its_name() -> None:
+    done = run("decode", str(REPRO / "others" / "dbz-pg-noschema.jsonl"))
+
+    rows = [event["op"] for event in events_of(done) if event["kind"] == "row"]
+    [error] = [event["error"] for event in events_of(done) if event["kind"] == "invalid"]
+    assert ["insert", "update", "delete", "truncate"] == rows
+    assert error["message"].startswith("a logical decoding message (pg_logical_emit_message), ")
+    assert error["message"].endswith("exclude its topic, which ends in .message")
+
+
 def test_a_named_format_says_it_too() -> None:
     done = run("decode", str(REPRO / "foreign" / "dbz-avro.parquet"), "--format", "debezium")
 

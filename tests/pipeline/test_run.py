@@ -498,7 +498,7 @@ def test_what_a_message_does_not_have_stays_null(bench: Bench) -> None:
 
 
 def test_tables_of_two_schemas_stay_two_through_a_job(bench: Bench) -> None:
-    two = (REPRO / "pg2schemas.jsonl").read_bytes().splitlines()
+    two = (REPRO / "others" / "pg2schemas.jsonl").read_bytes().splitlines()
     nameless = b'{"op":"c","after":{},"source":{"db":"shop","schema":"public","table":"orders"}}'
     bench.put("a.jsonl", *two, nameless)
 

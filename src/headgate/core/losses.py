@@ -69,6 +69,7 @@ VALUES = {
     "before-unknown": "the row before an update is not known; it is written as if nothing changed",
     "key-change": "an update of the key is written as a delete and an insert",
     "deleted-row": "only the key of a deleted row is written",
+    "column-name": "a column has the name of a field that the transform adds, and is not written",
     "null-columns": "NULL cannot be distinguished from a missing column",
     "types-guessed": "a column's type is not known: it is written as VARCHAR, or as the number "
     "that its value looks like; give a schema",

@@ -14,7 +14,7 @@ from headgate.codec.decoder import decoder
 from headgate.codec.encoder import Encoder
 from headgate.core.event import Event
 
-FILE = REPRO / "dbz-mysql-noschema.jsonl"
+FILE = REPRO / "others" / "dbz-mysql-noschema.jsonl"
 COLUMNS = (
     "id INT PRIMARY KEY, amount DECIMAL(9,2), created DATETIME, updated TIMESTAMP, d DATE, "
     "tags JSON, flag TINYINT, bin VARBINARY(9), y YEAR, t TIME, p POINT"

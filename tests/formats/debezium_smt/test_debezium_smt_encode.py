@@ -50,6 +50,64 @@ def test_a_row_and_whether_it_is_deleted() -> None:
     )
 
 
+def test_a_column_with_the_name_of_an_added_field_is_a_loss() -> None:
+    types = TYPES | {"__deleted": ColumnType("int")}
+    event = change(after=ROW | {"__deleted": "5"}, types=types)
+
+    assert [('{"id":1}', '{"id":1,"price":"AxY=","__deleted":"false"}')] == records(event, **BARE)
+    assert "column-name" in lost(event, **BARE)
+    assert "column-name" not in lost(change(), **BARE)
+    ((_, value),) = records(event)
+    fields = [(field["field"], field["type"]) for field in json.loads(value)["schema"]["fields"]]
+    assert [("id", "int32"), ("price", "bytes"), ("__deleted", "string")] == fields
+
+
+def test_a_column_that_readers_take_for_the_mark_of_a_delete_is_a_loss() -> None:
+    """OMS adds no such field, and a reader refused the message for the column's value."""
+    event = change(
+        after=ROW | {"__deleted": "0x10"}, types={}, format="debezium-smt", dialect="oms"
+    )
+    outcome = Encoder("debezium-smt:oms")(event)
+
+    assert b"__deleted" not in (outcome.records[0].value or b"")
+    assert "column-name" in outcome.lost
+
+    flagged = change(after=ROW | {"__op": "d"}, types=TYPES | {"__op": ColumnType("char(1)")})
+    assert [('{"id":1}', '{"id":1,"price":"AxY=","__deleted":"false"}')] == records(flagged, **BARE)
+    assert "column-name" in lost(flagged, **BARE)
+
+
+def test_a_key_column_with_such_a_name_stays_in_the_key() -> None:
+    types = TYPES | {"__deleted": ColumnType("int")}
+    row = {"id": "1", "__deleted": "5"}
+    event = change("delete", before=row, types=types, key=("id", "__deleted"))
+
+    mode = {"delete_tombstone_handling_mode": "delete-to-tombstone"}
+    assert [('{"id":1,"__deleted":5}', None)] == records(event, **BARE, **mode)
+    inserted = change(after=row, types=types, key=("id", "__deleted"))
+    ((key, _),) = records(inserted, **BARE)
+    assert '{"id":1,"__deleted":5}' == key
+
+
+@pytest.mark.parametrize("value", [None, b'{"schema":null,"payload":null}'])
+def test_a_null_value_that_was_read_as_a_delete_is_written_as_it_was(value: bytes | None) -> None:
+    key = b'{"id":1}'
+    decode = decoder("debezium-smt", delete_tombstone_handling_mode="tombstone")
+    (event,) = decode(key, value, "shop.shop.orders")
+
+    assert ("delete", {"id": "1"}) == (event.op, event.before)
+    (record,) = Encoder("debezium-smt")(event).records
+    assert (key, value) == (record.key, record.value)
+    ((_, written),) = records(event, "debezium", schemas_enable=False)[:1]
+    assert '"op":"d"' in written
+
+
+def test_a_delete_of_which_nothing_tells_how_it_came_is_written_as_the_options_say() -> None:
+    event = change("delete", format="debezium-smt", dialect="debezium")
+
+    assert [('{"id":1}', '{"id":1,"price":"AxY=","__deleted":"true"}')] == records(event, **BARE)
+
+
 def test_deletes_by_their_mode() -> None:
     gone = '{"id":1,"price":"AxY=","__deleted":"true"}'
     mode = "delete_tombstone_handling_mode"

@@ -18,7 +18,7 @@ from headgate.core.event import Event, qualified
 from headgate.core.json import members, parse
 from headgate.core.values import convert, exact_nested, names_json, to_text
 from headgate.formats._connect.columns import DecodedValueOptions, Writer
-from headgate.formats._connect.connectors import MYSQL_LIKE, TICDC
+from headgate.formats._connect.connectors import MYSQL_LIKE, POSTGRESQL, TICDC
 from headgate.formats._connect.decode_values import (
     planner,
     with_datetimes,
@@ -50,6 +50,7 @@ from headgate.formats.debezium.unavailable import make_remover, may_lack
 OPS = {"c": "insert", "u": "update", "d": "delete", "r": "snapshot", "t": "truncate"}
 OPS |= {code.upper(): op for code, op in OPS.items()}
 HEARTBEAT, WATERMARK = "HEARTBEAT", "m"
+LOGICAL_MESSAGE = "m"  # of PostgreSQL's connector
 
 
 @dataclass(frozen=True)
@@ -309,6 +310,12 @@ def decode_other(
     source = envelope.source or NO_SOURCE
     if envelope.op == WATERMARK and source.connector == TICDC:
         return watermark(source, envelope)
+    if envelope.op == LOGICAL_MESSAGE and source.connector == POSTGRESQL:
+        raise DecodeError(
+            "unsupported-format",
+            "a logical decoding message (pg_logical_emit_message), which is no change of a row",
+            "exclude its topic, which ends in .message",
+        )
     if envelope.op.upper() != HEARTBEAT:
         raise DecodeError(
             "unknown-type",

@@ -7,7 +7,7 @@ What such a row no longer contains: docs/formats/debezium-smt.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from headgate.core.json import members, parse, reader
 from headgate.core.options import option
 from headgate.core.values import convert, exact_nested, to_text
 from headgate.formats._connect.columns import DecodedValueOptions, Writer
-from headgate.formats._connect.decode_values import planner
+from headgate.formats._connect.decode_values import Plan, planner
 from headgate.formats._connect.keys import WRAPPER
 from headgate.formats.base import Decode, Sniffed
 from headgate.formats.debezium import decode as debezium
@@ -31,6 +31,8 @@ from headgate.formats.debezium.source import tombstone as null_value
 from headgate.formats.debezium.unavailable import make_remover
 from headgate.schema.known_tables import KnownTables
 
+MODES = ("rewrite", "rewrite-with-tombstone", "tombstone", "delete-to-tombstone", "drop")
+"""What the transform makes of a delete."""
 DELETED = "__deleted"
 KNOWN = {"op", "table", "db", "schema", "ts_ms", "ts_us", "ts_ns", "lsn"}
 FAMILIES = ("source_", "transaction_")
@@ -57,6 +59,16 @@ class Options(DecodedValueOptions):
     database: str | None = option(None, "the rows' database, if neither row nor topic contains it")
     table: str | None = option(None, "the rows' table, if neither row nor topic contains it")
     add_fields_prefix: str = option("__", "the transform's add.fields.prefix")
+    delete_tombstone_handling_mode: str | None = option(
+        None,
+        "the transform's delete.tombstone.handling.mode, where it leaves a null value of a delete",
+        MODES,
+    )
+
+    @property
+    def nulls_are_deletes(self) -> bool:
+        """Whether a null value is all that is sent of a delete."""
+        return self.delete_tombstone_handling_mode in ("tombstone", "delete-to-tombstone")
 
 
 class Layout(NamedTuple):
@@ -93,38 +105,21 @@ def make_layout(names: tuple[str, ...], prefix: str) -> Layout:
     )
 
 
-def make_decoder(dialect: str | None, options: Options) -> Decode:
-    """A decoder of one dialect, or of any where `dialect` is None."""
-    prefix = options.add_fields_prefix
-    plan_of = planner(options, lambda name: not is_metadata(name, prefix))
-    envelope = debezium.make_decoder(dialect, value_options(options))
-    layouts: BoundedCache[tuple[str, ...], Layout] = BoundedCache(
-        lambda names: make_layout(names, prefix)
-    )
-    remove_unavailable = make_remover(options.unavailable_value_placeholder)
-    table_of = topic_tables(options.schema)
-    oms = dialect == "oms"
+class Rows:
+    """Makes the events of rows, without their values."""
 
-    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
-        if value is None:
-            return [null_value(key, "debezium-smt", dialect)]
-        schema, payload = unwrap(value)
-        row = parse(_row, payload)
-        if row is None:
-            event = null_value(key, "debezium-smt", dialect)
-            event.extra = {**(event.extra or {}), "value": value.decode()}
-            return [event]
-        layout = layouts[tuple(row)]
-        if layout.auxiliary or (layout.envelope and isinstance(row["source"], dict)):
-            return envelope(key, value, topic)
-        if options.strict and dialect is None:
-            reject_ambiguous(layout, schema)
-        metadata = remove_metadata(row, layout)
-        database, namespace, table = table_names(
-            metadata, None if oms else topic, options, table_of
-        )
-        writer: Writer = "oms" if oms else "debezium"
-        plan = plan_of(schema, writer, database, qualified(namespace, table))
+    def __init__(self, dialect: str | None, options: Options, plan_of: Callable[..., Plan]) -> None:
+        self.dialect, self.options, self.plan_of = dialect, options, plan_of
+        self.writer: Writer = "oms" if dialect == "oms" else "debezium"
+        self.tables = topic_tables(options.schema)
+
+    def event(
+        self, key: bytes | None, topic: str | None, schema: bytes, metadata: dict[str, Any]
+    ) -> tuple[Event, Plan]:
+        """An event with its names and types, and how its values are read."""
+        topic = None if self.dialect == "oms" else topic
+        database, namespace, table = table_names(metadata, topic, self.options, self.tables)
+        plan = self.plan_of(schema, self.writer, database, qualified(namespace, table))
         event = Event(
             "row",
             None,
@@ -134,8 +129,51 @@ def make_decoder(dialect: str | None, options: Options) -> Decode:
             key=key_names(key),
             types=plan.types,
             format="debezium-smt",
-            dialect=dialect or "debezium",
+            dialect=self.dialect or "debezium",
         )
+        return event, plan
+
+    def null(self, key: bytes | None, topic: str | None) -> Event:
+        """The event of a null value: a tombstone, or a delete of which only the key is left."""
+        if key is None or not self.options.nulls_are_deletes or not key_names(key):
+            return null_value(key, "debezium-smt", self.dialect)
+        schema, payload = unwrap(key)
+        row = parse(_row, payload) or {}
+        event, plan = self.event(key, topic, schema, {})
+        convert(row, plan.converters)
+        booleans = plan.booleans if schema != NO_SCHEMA else None
+        event.op, event.before = "delete", row
+        event.extra = row_to_text(row, payload, booleans, False) | key_text(key)
+        return event
+
+
+def make_decoder(dialect: str | None, options: Options) -> Decode:
+    """A decoder of one dialect, or of any where `dialect` is None."""
+    prefix = options.add_fields_prefix
+    plan_of = planner(options, lambda name: not is_metadata(name, prefix))
+    envelope = debezium.make_decoder(dialect, value_options(options))
+    layouts: BoundedCache[tuple[str, ...], Layout] = BoundedCache(
+        lambda names: make_layout(names, prefix)
+    )
+    remove_unavailable = make_remover(options.unavailable_value_placeholder)
+    rows = Rows(dialect, options, plan_of)
+
+    def decode(key: bytes | None, value: bytes | None, topic: str | None) -> list[Event]:
+        if value is None:
+            return [rows.null(key, topic)]
+        schema, payload = unwrap(value)
+        row = parse(_row, payload)
+        if row is None:
+            event = rows.null(key, topic)
+            event.extra = {**(event.extra or {}), "value": value.decode()}
+            return [event]
+        layout = layouts[tuple(row)]
+        if layout.auxiliary or (layout.envelope and isinstance(row["source"], dict)):
+            return envelope(key, value, topic)
+        if options.strict and dialect is None:
+            reject_ambiguous(layout, schema)
+        metadata = remove_metadata(row, layout)
+        event, plan = rows.event(key, topic, schema, metadata)
         unavailable = remove_unavailable(payload, row, None)
         extra = dict(layout.fields)
         for name in layout.extra_fields:

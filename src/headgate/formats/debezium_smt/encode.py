@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from headgate.core.cache import BoundedCache
 from headgate.core.errors import UsageError
 from headgate.core.event import Event, Record, flattened
 from headgate.core.options import option
@@ -50,9 +51,8 @@ from headgate.formats.debezium_smt.added_fields import (
     codes_of,
     make_own_fields,
 )
+from headgate.formats.debezium_smt.decode import MODES, is_metadata
 from headgate.formats.encoding import written
-
-MODES = ("rewrite", "rewrite-with-tombstone", "tombstone", "delete-to-tombstone", "drop")
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,10 @@ def make_encoder(dialect: str, options: Options) -> Encode:
             return others(event, lost)
         if event.op not in OPS or event.op == "truncate":
             return []
+        if same_dialect and event.op == "delete" and "fields" not in (event.extra or NOTHING):
+            if "key" in (event.extra or NOTHING):
+                return own_tombstone(event, lost)  # a null value was all that was sent of it
+            same_dialect = False
         fields, codes = own_fields(event) if same_dialect else (default_fields, default_codes)
         retract(lost, codes)  # the row's fields are not known from the options
         if event.schema is not None and "schema-name" not in codes:
@@ -143,6 +147,9 @@ def row_writer(
     }
     source_of = make_source(options.topic_prefix)
     mode = options.delete_tombstone_handling_mode
+    reserved: BoundedCache[tuple[str, ...], frozenset[str]] = BoundedCache(
+        lambda names: frozenset(n for n in names if is_metadata(n, options.add_fields_prefix))
+    )
 
     def rows(
         event: Event, fields: list[Added], same_dialect: bool, lost: list[str]
@@ -172,10 +179,15 @@ def row_writer(
         if schemas or any(field is not REWRITTEN for field in fields):
             source = source_of(event, extra if event.dialect == "debezium" else None)
         field_values = [] if bare else list(present_fields(event, source, extra, fields))
+        # Readers take a column of such a name for what the transform says of the row.
+        taken = frozenset() if bare else reserved[tuple(row)]
+        taken |= row.keys() & {field.name for field, _ in field_values}
+        if taken:
+            lost.append("column-name")
         starts = NO_SCHEMA
         if schemas and source:
             starts = make_starts(
-                event, layout, source, row, [f for f, _ in field_values], bare, lost
+                event, layout, source, row, [f for f, _ in field_values], taken, bare, lost
             )
         values = None
         if same_dialect and "key" in extra:
@@ -187,6 +199,8 @@ def row_writer(
             key = finish_key(starts, values)
         if bare:
             return deletion(mode, starts, key, lost), values
+        if taken:
+            row = {name: value for name, value in row.items() if name not in taken}
         row |= {field.name: value for field, value in field_values}
         records = [Record(finish(starts[0], row, starts[2]), key)]
         # A delete from Debezium is followed by its own tombstone in the stream.
@@ -236,13 +250,15 @@ def make_starts(
     source: Any,
     row: dict[str, Any],
     fields: list[Added],
+    taken: frozenset[str],
     optional: bool,
     lost: list[str],
 ) -> Starts:
-    """The schema blocks of a row, or of the null in its place."""
+    """The schema blocks of a row without the columns `taken`, or of the null in its place."""
     agreed = declared(event, layout, ((row, event.after or event.before),), lost)
     table = block_names(event, source)
-    cache_key: tuple[Any, ...] = (table, event.key, optional, tuple(field[:2] for field in fields))
+    added_fields = tuple(field[:2] for field in fields)
+    cache_key: tuple[Any, ...] = (table, event.key, optional, taken, added_fields)
     if agreed[0] is not layout.columns or agreed[1] is not layout.nullable:
         cache_key += declared_key(agreed)
 
@@ -250,6 +266,8 @@ def make_starts(
         row_fields = connect_schema.columns(agreed[0], event.key or (), agreed[1])
         by_name = {field["field"]: field for field in row_fields}
         key = [by_name[name] for name in event.key or () if name in by_name]
+        names = taken | {field.name for field in fields}
+        row_fields = [field for field in row_fields if field["field"] not in names]
         row_fields += [connect_schema.metadata(name, wire) for name, wire, _ in fields]
         return (
             connect_schema.flat(row_fields, table, optional),
