@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.arrow.casts import cast
 from headgate.arrow.events import TEXT_MAP, TIME, text_maps
@@ -71,12 +72,11 @@ class Source(NamedTuple):
     numbers: Sequence[int] | None
     """The place of each event in its message; None where each message gave one."""
 
-    def columns(self, events: Sequence[int]) -> list[pa.Array]:
+    def columns(self, events: pa.Array) -> list[pa.Array]:
         """`topic`, `partition` and `offset` of some events' messages."""
-        rows = events if self.rows is None else [self.rows[event] for event in events]
-        indices = pa.array(rows, pa.int32())
+        rows = events if self.rows is None else pa.array(self.rows, pa.int32()).take(events)
         return [
-            self.messages.column(name).take(indices).cast(type_)
+            self.messages.column(name).take(rows).cast(type_)
             if name in self.messages.schema.names
             else pa.nulls(len(events), type_)
             for name, type_ in MESSAGE_FIELDS
@@ -96,42 +96,34 @@ def source_of(messages: pa.RecordBatch, counts: Sequence[int]) -> Source:
 
 
 class Changes(NamedTuple):
-    """Images of a table's rows and what happened to them, column by column."""
+    """Images of a table's rows and what happened to them."""
 
     images: list[Image]
     change_types: list[str]
-    commits: list[int | None]
-    times: list[int | None]
-    sequences: list[str | None]
     owners: list[int]
     """The number of the event that each image is of."""
+    places: list[str | None]
+    """Of each event, its place in the source's order; None where there is none."""
 
 
 def changes(events: Sequence[Event], table: Table, source: Source) -> Changes:
     """The images of a table's row events: one for an insert or a delete, two for an update."""
-    result = Changes([], [], [], [], [], [])
-    images, change_types, commits, times, sequences, owners = result
+    result = Changes([], [], [], [None] * len(events))
+    images, change_types, owners, places = result
     arrival_of = arrivals(source)
     for number, e in enumerate(events):
         if e.kind != "row" or not table.holds(e):
             continue
-        first = "delete" if e.op == "delete" else "update_preimage" if e.op == "update" else None
+        op = e.op
         place = sequence(e) or (arrival_of and arrival_of(number, e))
-        if e.op == "snapshot" and place:
-            place = ordered_text(place)
-        if first and e.before is not None:
+        places[number] = ordered_text(place) if op == "snapshot" and place else place
+        if (op == "update" or op == "delete") and e.before is not None:
             images.append(e.before)
-            change_types.append(first)
-            commits.append(e.commit_ts)
-            times.append(e.event_time)
-            sequences.append(place and place + "0")
+            change_types.append("update_preimage" if op == "update" else "delete")
             owners.append(number)
-        if first != "delete" and e.after is not None:
+        if op != "delete" and e.after is not None:
             images.append(e.after)
-            change_types.append("update_postimage" if first else "insert")
-            commits.append(e.commit_ts)
-            times.append(e.event_time)
-            sequences.append(place and place + "1")
+            change_types.append("update_postimage" if op == "update" else "insert")
             owners.append(number)
     return result
 
@@ -172,25 +164,47 @@ def cast_texts(name: str, texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array
 
 
 def typed_changes(
-    rows: Changes, source: Source, schema: pa.Schema, cast_column: Cast = cast_texts
+    rows: Changes,
+    events: Sequence[Event],
+    source: Source,
+    schema: pa.Schema,
+    cast_column: Cast = cast_texts,
 ) -> pa.RecordBatch:
     """Changes as a batch of typed rows; a value that does not fit its column is in `_misfits`."""
     columns: list[pa.Array] = []
     misfits: dict[int, Image] = {}
     for field in list(schema)[: -len(CHANGE_FIELDS)]:
-        texts = pa.array([image.get(field.name) for image in rows.images], pa.string())
-        column, wrong = cast_column(field.name, texts, field.type)
+        name = field.name  # Arrow makes a new string of it each time
+        texts = pa.array([image.get(name) for image in rows.images], pa.string())
+        column, wrong = cast_column(name, texts, field.type)
         columns.append(column)
         for row, text in wrong.items():
-            misfits.setdefault(row, {})[field.name] = text
+            misfits.setdefault(row, {})[name] = text
     count = len(rows.images)
     reported = [misfits.get(row) for row in range(count)] if misfits else [None] * count
+    change_types, owners = (
+        pa.array(rows.change_types, pa.string()),
+        pa.array(rows.owners, pa.int32()),
+    )
+    commits = pa.array([event.commit_ts for event in events], pa.int64())
+    times = pa.array([event.event_time for event in events], TIME)
+    places = pa.array(rows.places, pa.string())
     columns += [
         text_maps(reported),
-        pa.array(rows.change_types, pa.string()),
-        pa.array(rows.commits, pa.int64()),
-        pa.array(rows.times, TIME),
-        *source.columns(rows.owners),
-        pa.array(rows.sequences, pa.string()),
+        change_types,
+        commits.take(owners),
+        times.take(owners),
+        *source.columns(owners),
+        pc.binary_join_element_wise(places.take(owners), step_of(change_types), ""),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def step_of(change_types: pa.Array) -> pa.Array:
+    """What orders the images of one change: a preimage or a delete comes before the row after it.
+
+    >>> step_of(pa.array(["update_preimage", "update_postimage"])).to_pylist()
+    ['0', '1']
+    """
+    is_first = pc.is_in(change_types, value_set=pa.array(["delete", "update_preimage"]))
+    return pc.if_else(is_first, "0", "1")

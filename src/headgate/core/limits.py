@@ -15,7 +15,7 @@ MAX_REPEATED_BYTES = 256 * 1024 * 1024
 MAX_PLAIN_EXPONENT = 5_000
 """Decimal exponents beyond this stay in scientific notation instead of growing into zeros."""
 
-BATCH_ROWS = 2_000
+BATCH_ROWS = 1_000
 """Messages decoded at a time: few enough to stay in the processor's cache."""
 
 EVENTS_AT_ONCE = 20_000

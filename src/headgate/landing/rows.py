@@ -87,7 +87,8 @@ def row_frame(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with fast_worker():
             for events, source in decode(batches):
-                yield typed_changes(changes(events, table, source), source, schema, cast_column)
+                found = changes(events, table, source)
+                yield typed_changes(found, events, source, schema, cast_column)
 
     return read.df.mapInArrow(run, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
