@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
-from headgate.fastpath.jit import compiled
+from headgate.fastpath.jit import compiled, pointer_to
 
 (
     PREPARED, SIGNED, UNSIGNED, BITS, DECIMAL, DATE, YEAR, DATETIME, TIME, TIMESTAMP, COPY, TABLE,
@@ -28,20 +27,7 @@ TEN, HUNDRED, DIGIT = np.uint64(10), np.uint64(100), np.uint64(48)
 MOST_DIGITS = 20
 POWERS = np.array([10**digits for digits in range(MOST_DIGITS)], np.uint64)
 
-
-def _pointer_to(kind):
-    """A function from an address to a pointer, for compiled functions."""
-
-    def at(typing, address):
-        def generate(context, builder, signature, arguments):
-            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-        return types.CPointer(kind)(types.uintp), generate
-
-    return intrinsic(at)
-
-
-bytes_at, numbers_at = _pointer_to(types.uint8), _pointer_to(types.int64)
+bytes_at, numbers_at = pointer_to(types.uint8), pointer_to(types.int64)
 
 
 @compiled

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self, cast
 
-from headgate.core.connectors import Address, Directory, Place, Report
+from headgate.core.connectors import Address, Report
 from headgate.core.errors import UsageError
 from headgate.core.options import build
-from headgate.core.reachability import check_writable
 from headgate.landing.table_state import TableState
 from headgate.landing.types import TypePreferences
 from headgate.schema.changes import TableId
 from headgate.sinks.base import TableSink, TableWriter, Target
 from headgate.sinks.delta.options import DeltaOptions
 from headgate.sinks.delta.paths import RESERVED
-from headgate.spark.filesystem import directory, is_remote, jars_for, local
+from headgate.sinks.directory import DirectorySink
+from headgate.spark.filesystem import directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DeltaSink(TableSink):
+class DeltaSink(DirectorySink, TableSink):
     """Lands tables below a directory."""
 
     name = "delta"
@@ -72,20 +72,6 @@ class DeltaSink(TableSink):
     def may_splice(self) -> bool:
         """Whether rows may be spliced."""
         return self.options.splice
-
-    @property
-    def jars(self) -> tuple[str, ...]:
-        """Those of the file system."""
-        return jars_for(self.path)
-
-    def place(self, topic: str | None) -> Place | None:
-        """The directory."""
-        return Directory(self.path)
-
-    def reachable(self) -> None:
-        """Whether a local directory can be written to."""
-        if not is_remote(self.path):
-            check_writable(local(self.path))
 
     def check(self, spark: SparkSession, target: Target) -> Report:
         """Look at the tables that are there."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from headgate.core.connectors import Address, Directory, Place
+from headgate.core.connectors import Address
 from headgate.core.errors import unknown_name
 from headgate.core.options import build, option
-from headgate.core.reachability import check_writable
 from headgate.sinks.base import MessageSink, Target, Writer
-from headgate.spark.filesystem import directory, is_remote, jars_for, local
+from headgate.sinks.directory import DirectorySink
+from headgate.spark.filesystem import directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ class FileSinkOptions:
 
 
 @dataclass(frozen=True)
-class FileSink(MessageSink):
+class FileSink(DirectorySink, MessageSink):
     """Writes each batch as a folder that appears as a whole."""
 
     name = "file"
@@ -60,20 +60,6 @@ class FileSink(MessageSink):
     def text_only(self) -> str | None:
         """A file of lines takes text."""
         return "as=lines" if self.lines else None
-
-    @property
-    def jars(self) -> tuple[str, ...]:
-        """Those of the file system."""
-        return jars_for(self.path)
-
-    def place(self, topic: str | None) -> Place | None:
-        """The directory."""
-        return Directory(self.path)
-
-    def reachable(self) -> None:
-        """Whether a local directory can be written to."""
-        if not is_remote(self.path):
-            check_writable(local(self.path))
 
     def open(self, spark: SparkSession, target: Target) -> Writer:
         """The writer of a job that starts."""

@@ -131,26 +131,26 @@ def connected_replicas(connection: Connection) -> list[tuple[Any, ...]]:
 
 def advice(connection: Connection) -> list[str]:
     """Settings with which capture is less exact, or ends sooner."""
-    said = []
+    lines = []
     image = variable(connection, "binlog_row_image")
     if image is not None and image.upper() != "FULL":
-        said.append(
+        lines.append(
             f"binlog_row_image is {image}: old rows are incomplete, and so are new ones in message "
             "formats; SET GLOBAL binlog_row_image = 'FULL'"
         )
     metadata = variable(connection, "binlog_row_metadata")
     if (metadata or "").upper() != "FULL":
-        said.append(
+        lines.append(
             "binlog_row_metadata is not FULL: columns are known from DDL only, since the first "
             "start of the job; SET GLOBAL binlog_row_metadata = 'FULL'"
         )
     seconds = _retention(connection)
     if seconds is not None and 0 < seconds < SHORT_RETENTION:
-        said.append(
+        lines.append(
             f"the binlog is kept for {seconds / 3600:.1f} h: a job that is stopped for longer has "
             "to begin anew; SET GLOBAL binlog_expire_logs_seconds = 259200"
         )
-    return said
+    return lines
 
 
 def unlocked(connection: Connection, tables: Sequence[tuple[str, str]]) -> list[str]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow.messages import KAFKA_SCHEMA, Partition
 from headgate.core.errors import HeadgateError
@@ -14,13 +11,13 @@ from headgate.mysql.connection import ServerFacts, Start
 from headgate.mysql.gtids import gtids_of
 from headgate.mysql.reader import reaches
 from headgate.sources.base import Deferred, Files, Origin, Reader
+from headgate.sources.deferred import data_source, messages_of
 from headgate.sources.mysql import MySQLSource
 from headgate.sources.mysql.beginning import beginning_of, with_new_tables
 from headgate.sources.mysql.capture import Capture, capture_of
 from headgate.sources.mysql.offsets import CaptureOffset, ends_of, offset_of
 from headgate.sources.mysql.ranges import PLACED_SCHEMA, range_reader
-from headgate.sources.mysql.stream import NAME, data_source
-from headgate.spark.api import fast_worker
+from headgate.sources.mysql.stream import NAME, RangeReader
 from headgate.spark.checkpoint import last_planned, offsets_of
 
 if TYPE_CHECKING:
@@ -56,18 +53,12 @@ class MySQLReader(Reader):
     def stream(self, limit: int | None) -> DataFrame:
         """A row is a range of the binlog, or of a table."""
         self.reading = self.capture(limit)
-        self.spark.dataSource.register(data_source(self.reading))
+        self.spark.dataSource.register(data_source(NAME, partial(RangeReader, self.reading)))
         return self.spark.readStream.format(NAME).load()
 
     def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
         """The events of a batch's ranges."""
-        rows, read = self.deferred(batch)
-
-        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            with fast_worker():
-                yield from read(batches)
-
-        return rows.mapInArrow(run, from_arrow_schema(PLACED_SCHEMA)), []
+        return messages_of(self.deferred(batch), PLACED_SCHEMA), []
 
     def deferred(self, batch: DataFrame) -> Deferred:
         """Ranges, which a worker reads."""

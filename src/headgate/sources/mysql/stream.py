@@ -1,8 +1,7 @@
 """A database's changes as a data source of Spark's.
 
 Spark asks a process of its own where the next batch ends (`latestOffset`). What it is given are
-ranges; the workers that process them read from the server. All of them get the password with a
-class or a function, not with Spark's options, which plans and logs show.
+ranges; the workers that process them read from the server.
 """
 
 from __future__ import annotations
@@ -12,36 +11,15 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.datasource import DataSourceStreamReader
 
-from headgate.arrow.messages import KAFKA_SCHEMA
+from headgate.sources.deferred import as_row
 from headgate.sources.mysql.capture import Capture
 from headgate.sources.mysql.offsets import TOPIC, CaptureOffset, offset_of
 from headgate.sources.mysql.planner import Planner
 from headgate.sources.mysql.ranges import ranges
 
 NAME = "headgate-mysql"
-
-
-def data_source(capture: Capture) -> type[DataSource]:
-    """The data source of a capture, to be registered with a session.
-
-    It is made here, because Spark sends a class that it cannot import with all that it refers to.
-    """
-
-    class MySQLDataSource(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return NAME
-
-        def schema(self) -> Any:
-            return from_arrow_schema(KAFKA_SCHEMA)
-
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return RangeReader(capture)
-
-    return MySQLDataSource
 
 
 class RangeReader(DataSourceStreamReader):
@@ -69,13 +47,7 @@ class RangeReader(DataSourceStreamReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """A range as a row."""
-        row = {
-            "topic": TOPIC,
-            "partition": partition.number,
-            "offset": 0,
-            "value": msgspec.json.encode(partition),
-        }
-        yield pa.RecordBatch.from_pylist([row], KAFKA_SCHEMA)
+        yield as_row(partition, TOPIC, partition.number, 0)
 
 
 def builtins_of(offset: CaptureOffset) -> dict[str, Any]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow.events import most_bytes_of
 from headgate.arrow.messages import KAFKA_SCHEMA, Partition
@@ -16,11 +14,11 @@ from headgate.core.errors import HeadgateError
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import Queue
 from headgate.sources.base import Deferred, Files, Origin, Reader
+from headgate.sources.deferred import data_source, messages_of
 from headgate.sources.rocketmq import RocketMQSource
 from headgate.sources.rocketmq.offsets import Offsets, by_partition, from_log, with_new
-from headgate.sources.rocketmq.stream import NAME, Subscription, data_source, range_reader
+from headgate.sources.rocketmq.stream import NAME, StreamReader, Subscription, range_reader
 from headgate.sources.topics import MOST_MESSAGES, milliseconds
-from headgate.spark.api import fast_worker
 from headgate.spark.checkpoint import last_planned, offsets_of
 from headgate.spark.state_files import read_state, write_state
 
@@ -87,18 +85,12 @@ class RocketMQReader(Reader):
             MOST_MESSAGES if limit is None else limit,
         )
         self.spark.conf.set(AVAILABLE_NOW, "true")
-        self.spark.dataSource.register(data_source(subscription))
+        self.spark.dataSource.register(data_source(NAME, partial(StreamReader, subscription)))
         return self.spark.readStream.format(NAME).load()
 
     def messages(self, batch: DataFrame) -> tuple[DataFrame | None, Files]:
         """The messages of a batch's ranges."""
-        rows, read = self.deferred(batch)
-
-        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            with fast_worker():
-                yield from read(batches)
-
-        return rows.mapInArrow(run, from_arrow_schema(KAFKA_SCHEMA)), []
+        return messages_of(self.deferred(batch), KAFKA_SCHEMA), []
 
     def deferred(self, batch: DataFrame) -> Deferred:
         """Ranges, which a worker pulls."""

@@ -2,8 +2,7 @@
 
 Spark asks a process of its own where the queues end (`latestOffset`) and what a batch reads
 (`partitions`). What it is given are ranges of queues; the workers that process their messages pull
-them. All of them get the connection with a class or a function, not with Spark's options, which
-plans and logs show.
+them.
 """
 
 from __future__ import annotations
@@ -18,16 +17,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.datasource import DataSourceStreamReader
 
-from headgate.arrow.messages import KAFKA_SCHEMA
 from headgate.core.limits import BATCH_BYTES, SPLICED_ROWS
 from headgate.rocketmq import jvm
 from headgate.rocketmq.client import Client, Queue, client
 from headgate.rocketmq.client_options import Connection
 from headgate.rocketmq.errors import ClientError, attempts, retried
 from headgate.rocketmq.transfer import Asked, Pulled
+from headgate.sources.deferred import as_row
 from headgate.sources.rocketmq.offsets import (
     Offsets,
     OffsetsLost,
@@ -69,26 +67,6 @@ class Subscription:
     def client(self) -> Client:
         """The client of this process."""
         return client(self.connection, jvm.local_jars(self.jars))
-
-
-def data_source(subscription: Subscription) -> type[DataSource]:
-    """The data source of a subscription, to be registered with a session.
-
-    It is made here, because Spark sends a class that it cannot import with all that it refers to.
-    """
-
-    class RocketMQDataSource(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return NAME
-
-        def schema(self) -> Any:
-            return from_arrow_schema(KAFKA_SCHEMA)
-
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return StreamReader(subscription)
-
-    return RocketMQDataSource
 
 
 class StreamReader(DataSourceStreamReader):
@@ -158,13 +136,7 @@ class StreamReader(DataSourceStreamReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """A range as a row, with the topic and the partition that it is of."""
-        row = {
-            "topic": partition.topic,
-            "partition": partition.number,
-            "offset": partition.start,
-            "value": msgspec.json.encode(partition),
-        }
-        yield pa.RecordBatch.from_pylist([row], KAFKA_SCHEMA)
+        yield as_row(partition, partition.topic, partition.number, partition.start)
 
 
 def range_reader(
