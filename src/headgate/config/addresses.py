@@ -124,8 +124,8 @@ def _scheme(text: str, registry: Registry[Any]) -> tuple[str, str]:
     schemes = registry.schemes()
     if scheme not in schemes:
         if scheme in ELSEWHERE[role]:
-            known, said = ", ".join(sorted(schemes)), ELSEWHERE[role][scheme]
-            raise UsageError(f"{scheme}: is no {role}; {said}. Known: {known}")
+            known, answer = ", ".join(sorted(schemes)), ELSEWHERE[role][scheme]
+            raise UsageError(f"{scheme}: is no {role}; {answer}. Known: {known}")
         if "@" in text or scheme in _all_schemes():
             known = ", ".join(sorted(schemes))
             raise UsageError(f"unknown scheme of a {role}; known: {known}")

@@ -86,8 +86,8 @@ class CompiledAhead:
             return None
         files = [os.stat(str(module.__file__)) for module in modules]
         stamps = [(file.st_mtime_ns, file.st_size) for file in files]
-        told = self.run, stamps, numba.__version__, sys.version, get_host_cpu_name()
-        return Path(folder) / f"headgate-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}"
+        identity = self.run, stamps, numba.__version__, sys.version, get_host_cpu_name()
+        return Path(folder) / f"headgate-{hashlib.sha256(repr(identity).encode()).hexdigest()[:16]}"
 
     def call(self) -> None:
         """Call them: they are compiled, or loaded from the cache."""

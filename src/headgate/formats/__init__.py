@@ -77,8 +77,8 @@ def unknown_format(name: str) -> UsageError:
     """The error for a name that no format has: what is known of it, and the nearest right one."""
     plain = name.strip().lower().replace("_", "-")
     there = ", ".join((*registered(), "auto"))
-    if said := foreign.answer(plain):
-        return UsageError(f"unknown format {shown(name)}: {said}. Formats: {there}")
+    if answer := foreign.answer(plain):
+        return UsageError(f"unknown format {shown(name)}: {answer}. Formats: {there}")
     of_dialect = [f"{each}:{plain}" for each in registered() if plain in load(each).dialects]
     if of_dialect:
         return UsageError(

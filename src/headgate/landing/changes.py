@@ -137,19 +137,19 @@ def changes_of(given: PlacedEvents, typing: Typing, columns: RowColumns | None =
         if event.kind != "row":
             continue
         names = event.database, event.schema, event.table, event.key
-        found = by_names.get(names)
-        if found is None:
+        of_table = by_names.get(names)
+        if of_table is None:
             table = None if names in by_names else _table(event, keys)
             if table is None:
                 by_names[names] = None
                 result.rejected[number] = _NO_TABLE
                 continue
             rows = tables.setdefault(table, TableRows(table[1], typing.null_misfits))
-            found = by_names[names] = table[0], rows
+            of_table = by_names[names] = table[0], rows
         try:
-            found[1].add(number, event, untyped)
+            of_table[1].add(number, event, untyped)
         except Rejected as error:
-            result.rejected[number] = error.code, _of_table(found[0], str(error))
+            result.rejected[number] = error.code, _of_table(of_table[0], str(error))
     for group in groups:
         key = group.layout.key
         rows = tables.setdefault((group.layout.table, key), TableRows(key, False))

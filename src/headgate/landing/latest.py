@@ -151,9 +151,10 @@ def latest(changes: CombinedChanges, key: Sequence[str], *, keep_deleted: bool =
         if name in changes.absent:
             left_out = np.zeros(len(last), np.bool_)
             left_out[codes[changes.absent[name]]] = True
-            tells = has | ~(changes.absent[name] | deleted)  # a whole row had no such column
-            told = last_of_each(codes, order[tells[order]])[codes[winners]]
-            required = left_out[codes[winners]] & ((told < 0) | deleted[told]) & ~deleted[winners]
+            describes = has | ~(changes.absent[name] | deleted)  # a whole row had no such column
+            described = last_of_each(codes, order[describes[order]])[codes[winners]]
+            required = left_out[codes[winners]] & ((described < 0) | deleted[described])
+            required &= ~deleted[winners]
         known_at = rows.column(POSITION).take(pa.array(known, mask=known < 0)).combine_chunks()
         gaps[name] = Gap(lacking[winners] & (keep_deleted | ~deleted[winners]), known_at, required)
     newer = None if replaced is None else replaced[codes[winners]]

@@ -53,9 +53,9 @@ def observed(events: DataFrame, table: Table, name: str) -> RowTypes:
         with fast_worker():
             yield from observations(decode(batches), table)
 
-    found = read.df.mapInArrow(run, from_arrow_schema(SCHEMA)).collect()
+    rows = read.df.mapInArrow(run, from_arrow_schema(SCHEMA)).collect()
     ddl, columns, others = (
-        [row for row in found if row.kind == kind] for kind in ("ddl", "columns", "table")
+        [row for row in rows if row.kind == kind] for kind in ("ddl", "columns", "table")
     )
     file = Schemas(read.options.get("schema"), read.options)
     known = file.copy()

@@ -163,10 +163,10 @@ class TableRows:
     def put(self, op: int, number: int, image: Image, types: MySqlTypes) -> None:
         """Add a row."""
         names = tuple(image)
-        found = self._puts.get((op, names, id(types)))
-        if found is None:
-            found = self._puts[op, names, id(types)] = self.place(op, names, types)
-        alike, values = found
+        placed = self._puts.get((op, names, id(types)))
+        if placed is None:
+            placed = self._puts[op, names, id(types)] = self.place(op, names, types)
+        alike, values = placed
         alike.values.extend(values(image))
         alike.at.append(len(self.ops))
         self.ops.append(op)

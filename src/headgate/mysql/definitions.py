@@ -35,8 +35,8 @@ def current_tables(connection: Connection, wanted: Wanted) -> tuple[Start, Known
 def _definitions(connection: Connection, wanted: Wanted) -> list[str]:
     """The statements that make the tables."""
     names = base_tables(connection)
-    found = [(d, create_statement(connection, d, t)) for d, t in names if wanted(d, t)]
-    return [f"USE {identifier(d)};\n{statement};" for d, statement in found if statement]
+    statements = [(d, create_statement(connection, d, t)) for d, t in names if wanted(d, t)]
+    return [f"USE {identifier(d)};\n{statement};" for d, statement in statements if statement]
 
 
 def base_tables(connection: Connection) -> list[tuple[str, str]]:

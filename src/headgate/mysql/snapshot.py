@@ -91,11 +91,11 @@ def next_bound(
     after: Bound | None, rows: int,
 ) -> Bound | None:  # fmt: skip
     """The key of the row that is so many rows behind another; None where there are fewer."""
-    found = connection.query(
+    bounds = connection.query(
         f"SELECT {bound_texts(key)} FROM {table_name(database, table)}{where(key, after, None)}"
         f"{order_by(key)} LIMIT {rows - 1}, 1"
     )
-    return [str(text) for text in found[0]] if found else None
+    return [str(text) for text in bounds[0]] if bounds else None
 
 
 def open_snapshot(

@@ -135,7 +135,7 @@ def paths_of(options: dict[str, str]) -> list[str]:
     (['/in'], ['/a', '/b'])
     """
     path, paths = options.pop("path", None), options.pop("paths", None)
-    found: list[str] = [path] if path else json.loads(paths or "[]")
-    if not found:
+    files: list[str] = [path] if path else json.loads(paths or "[]")
+    if not files:
         raise UsageError('give a path: spark.read.format("headgate").load("/data/messages")')
-    return found
+    return files

@@ -143,8 +143,8 @@ def charset_named(words: list[str]) -> str | None:
     """
     words = [word for word in words if word != "="]
     named = [w.lstrip("'").partition("_")[0] for b, w in pairwise(words) if b in CHARSET_WORDS]
-    found = next((name.lower() for name in named if name not in _NO_CHARSET), None)
-    return "utf8mb3" if found == "utf8" else found
+    charset = next((name.lower() for name in named if name not in _NO_CHARSET), None)
+    return "utf8mb3" if charset == "utf8" else charset
 
 
 def as_binary(mysql: str) -> str:
