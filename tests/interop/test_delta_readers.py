@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from datetime import UTC
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from lake_values import landed
+from recorded_landing import landed_recording
+from recordings import RECORDINGS
 from ticdc_messages import ddl, ticdc
 
 from headgate.core.errors import UsageError
@@ -202,6 +206,30 @@ def test_other_readers_see_the_rows_of_the_source(reader: str, lake: Path) -> No
     assert [1, 2, 3, 4, 9] == sorted(tables["other/kinds"]["id"].to_pylist())
     rows = {name: table.num_rows for name, table in tables.items() if "happened" in name}
     assert {"now/happened": 3, "log/happened": 0, "soft/happened": 4, "other/happened": 4} == rows
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """All tables of a recording of Debezium."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (recording,) = (each for each in RECORDINGS if each.name == "dbz35-default")
+    landed_recording(recording, folder)
+    return [log.parent for log in sorted(folder.glob("lake/live*/*/_delta_log"))]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_other_readers_see_every_table_of_a_recording(reader: str, recorded: list[Path]) -> None:
+    assert 20 < len(recorded)
+    for path, table in zip(recorded, READERS[reader](recorded)):
+        assert comparable(DeltaTable(path).to_pyarrow_table()) == comparable(table), path
+
+
+def comparable(table: pa.Table) -> list[str]:
+    """Rows in one order, with moments in one time zone."""
+    return sorted(
+        repr([(n, v.astimezone(UTC) if getattr(v, "tzinfo", None) else v) for n, v in row.items()])
+        for row in table.to_pylist()
+    )
 
 
 def without_own(row: dict[str, Any]) -> dict[str, Any]:

@@ -36,8 +36,9 @@ from headgate.sinks.base import Batch
 from headgate.sinks.delta.ddl import change
 from headgate.sinks.delta.lake import Lake
 from headgate.sinks.delta.merge import merge_table
+from headgate.sinks.delta.outcome import Merged
 from headgate.sinks.delta.state import Published
-from headgate.sinks.delta.table import Token
+from headgate.sinks.delta.table import TableError, Token
 from headgate.sinks.delta.task import TableResult
 from headgate.sinks.delta.unresolved import UnresolvedChanges, batch_of
 from headgate.spark.storage import Storage
@@ -160,7 +161,10 @@ def local_merges(killer: Killer) -> Iterator[None]:
         for name, blobs in packed.items():
             killer.point()
             table = msgspec.json.decode(name, type=TableId)
-            results.append(TableResult(table, merge_table(lake, token, blobs)))
+            try:
+                results.append(TableResult(table, merge_table(lake, token, blobs)))
+            except TableError as error:
+                results.append(TableResult(table, Merged(), error.reason, error.remedy))
         return results
 
     def carry_out(spark: None, *operation: Any) -> None:
