@@ -15,7 +15,7 @@ from connector_cases import World
 from datahub_server import DataHubServer
 from effort import use_share
 from kafka_broker import Broker
-from mariadb_server import MariaDB
+from mariadb_server import MariaDB, from_jar
 from mysql_server import MySQL
 from rocketmq_server import Server
 from s3_server import S3Server
@@ -81,6 +81,13 @@ def rocketmq_client() -> ModuleType:
 def mariadb() -> Iterator[MariaDB]:
     """One MariaDB for all tests."""
     with made("MariaDB", lambda: MariaDB().start()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def new_mariadb() -> Iterator[MariaDB]:
+    """One MariaDB 11 for all tests."""
+    with made("MariaDB 11", lambda: MariaDB(from_jar()).start()) as server:
         yield server
 
 

@@ -10,13 +10,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from capture_workload import DATABASE, Workload, statement
+from capture_workload import DATABASE, TYPES, Workload
 from dialects import SPECS
 from job_runs import once, wait_for
 from kafka_broker import Broker
 from mysql_replica import Replica
+from mysql_values import ColumnKind
 from pyspark.sql import SparkSession
-from written_dialects import written_dialects
+from written_dialects import Dialect, exact, written_dialects
 
 import headgate
 from headgate import verify
@@ -34,7 +35,7 @@ def change(workload: Workload, seed: int) -> None:
     chance = random.Random(seed)
     with workload.connect() as sql, sql.cursor() as cursor:
         for _ in range(200):
-            cursor.execute(statement(chance))
+            cursor.execute(workload.statement(chance))
             sql.commit()
 
 
@@ -45,7 +46,7 @@ def workload(mariadb: Any) -> Workload:
     return workload
 
 
-ALL = ("orders", "items", "journal", "nothing", "later")
+ALL = ("orders", "types", "items", "journal", "nothing", "later")
 
 
 @dataclass(frozen=True)
@@ -62,18 +63,26 @@ class Group:
         return ",".join(f"{DATABASE}.{table}" for table in self.tables)
 
 
-KEYED = ("orders", "items", "nothing", "later")
+KEYED = ("orders", "types", "items", "nothing", "later")
 WITHOUT_DDL = ("debezium:oms", "debezium:oms-flatten")
 APART = ("debezium-smt:debezium", "debezium-smt:oms", *WITHOUT_DDL)
 GROUPS = {
     "whole": Group(tuple(spec for spec in SPECS if spec not in APART)),
     "without old rows": Group(("debezium-smt:debezium",), KEYED),
-    "without DDL": Group(WITHOUT_DDL, ("orders", "items", "journal"), False),
+    "without DDL": Group(WITHOUT_DDL, ("orders", "types", "items", "journal"), False),
     "without names": Group(("debezium-smt:oms",), ("orders",), False),
 }
 """Together every dialect. One that has no row before a change cannot tell which of two equal rows
 of a table without a key is gone; one without DDL has nothing of an empty table; one without names
 is of one table."""
+
+
+def carried_by(dialects: Iterable[Dialect]) -> tuple[ColumnKind, ...]:
+    """The types with those of their values that every dialect has a form for."""
+    types = TYPES
+    for dialect in dialects:
+        types = tuple(exact(dialect, types, is_key=False))
+    return types
 
 
 def parameters(options: Mapping[str, Any]) -> str:
@@ -101,20 +110,29 @@ def differing(spark: SparkSession, server: Any, lake: str, tables: Iterable[str]
     return wrong if wrong or result.equal else {DATABASE: str(result)}
 
 
+@pytest.mark.parametrize("database", ["mariadb", "mysql"])
 @pytest.mark.parametrize("name", GROUPS)
 def test_captured_into_every_dialect_over_kafka_and_landed(
-    name: str, mariadb: Any, workload: Workload, broker: Broker, spark: SparkSession, tmp_path: Path
+    name: str,
+    database: str,
+    request: pytest.FixtureRequest,
+    broker: Broker,
+    spark: SparkSession,
+    tmp_path: Path,
 ) -> None:
-    group = GROUPS[name]
+    server, group = request.getfixturevalue(database), GROUPS[name]
     dialects = [each for each in written_dialects() if each.name in group.specs]
+    workload = Workload(server, 7, types=carried_by(dialects))
+    workload.create()
     topics = [
-        (each, broker.create_topic(f"capture-{each.spec.replace(':', '-')}")) for each in dialects
+        (each, broker.create_topic(f"capture-{database}-{each.spec.replace(':', '-')}"))
+        for each in dialects
     ]
     sinks = [
         f"kafka://{broker.bootstrap}/{topic}?protocol={each.spec}{parameters(each.options)}"
         for each, topic in topics
     ]
-    source = f"{login(mariadb)}/{group.pattern}"
+    source = f"{login(server)}/{group.pattern}"
     once(spark, tmp_path / "capture", source, *sinks)
     change(workload, 1)
     if group.has_ddl:
@@ -128,20 +146,24 @@ def test_captured_into_every_dialect_over_kafka_and_landed(
         more = dict(each.source, database=DATABASE) if each.source else {}
         settings = {}
         if not group.has_ddl:
-            schema = definitions(mariadb, group.tables, tmp_path / "schema.sql")
+            schema = definitions(server, group.tables, tmp_path / "schema.sql")
             settings["pipeline.schema"] = str(schema)
         messages = f"kafka://{broker.bootstrap}/{topic}?protocol={each.spec}{parameters(more)}"
         once(spark, folder, messages, f"delta://{folder}/lake", **settings)
-        wrong = differing(spark, mariadb, f"delta://{folder}/lake", group.tables)
+        wrong = differing(spark, server, f"delta://{folder}/lake", group.tables)
         if wrong:
             different[each.spec] = wrong
     assert {} == different
 
 
+@pytest.mark.parametrize("database", ["mariadb", "new_mariadb"])
 def test_landed_at_once_and_verified_by_its_job(
-    mariadb: Any, workload: Workload, spark: SparkSession, tmp_path: Path
+    database: str, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
 ) -> None:
-    source, lake = f"{login(mariadb)}/{DATABASE}.orders", f"delta://{tmp_path}/lake"
+    workload = Workload(request.getfixturevalue(database), 7)
+    workload.create()
+    tables = f"{DATABASE}.orders,{DATABASE}.types"
+    source, lake = f"{login(workload.server)}/{tables}", f"delta://{tmp_path}/lake"
     once(spark, tmp_path, source, lake)
     change(workload, 3)
     settings = {"pipeline.checkpoint": str(tmp_path / "state"), "pipeline.name": "t"}
@@ -153,7 +175,7 @@ def test_landed_at_once_and_verified_by_its_job(
 
     assert not different.equal
     assert equal.equal
-    assert [f"{DATABASE}.orders"] == [table.table for table in equal.tables]
+    assert tables.split(",") == sorted(table.table for table in equal.tables)
 
 
 def test_a_run_of_what_is_there_ends_while_others_write(

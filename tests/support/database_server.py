@@ -38,7 +38,12 @@ class DatabaseServer:
         [self.port] = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
         self.user, self.password = "root", secrets.token_hex(8)
-        self.environment = {**os.environ, "LD_LIBRARY_PATH": str(base / self.libraries)}
+        self.environment = {
+            **os.environ,
+            "LD_LIBRARY_PATH": str(base / self.libraries),
+            # At its start a server removes temporary tables that it finds, others' too.
+            "TMPDIR": str(self.folder),
+        }
         self.process: ServerProcess | None = None
 
     def uri(self, database: str) -> str:

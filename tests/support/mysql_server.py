@@ -10,6 +10,7 @@ from ctypes.util import find_library
 from pathlib import Path
 
 from database_server import DatabaseServer
+from debian_packages import unpack
 
 from headgate.core.errors import UsageError
 from headgate.spark import jars
@@ -50,11 +51,7 @@ def add_libaio(libraries: Path, folder: Path) -> None:
     """Debian's libaio, which mysqld is linked with, where the system has none."""
     if find_library("aio"):
         return
-    for command in (["apt-get", "download", "libaio1"], ["sh", "-c", "dpkg-deb -x libaio1*.deb ."]):
-        try:
-            subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            raise UsageError("MySQL needs libaio.so.1: install libaio1") from None
+    unpack(["libaio1"], folder)
     shutil.copy(next(folder.glob("**/libaio.so.1*")), libraries / "libaio.so.1")
 
 

@@ -79,7 +79,7 @@ def test_killed_at_random_moments_tables_equal_the_server(
 
     result = job.verified()
     assert result["equal"], json.dumps(result)[:3000]
-    assert 5 == len(result["tables"])
+    assert 6 == len(result["tables"])
     rows = {table["table"]: table["source_rows"] for table in result["tables"]}
     assert rows[f"{DATABASE}.items"] > 20_000
     assert server.password not in job.told()
