@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from installed import build_wheel
 
 from bench.flink import ENVIRONMENT, Flink, start
 
@@ -24,3 +25,9 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
         pytest.skip(f"{why_not}; these tests need the package apache-flink")
     yield found
     found.close()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Headgate's wheel, in a folder of its own."""
+    return build_wheel(tmp_path_factory.mktemp("dist"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -18,16 +19,23 @@ REJECTED = 3
 
 
 class Reader:
-    """Follows a page in a directory that has the examples of the repository."""
+    """Follows a page in a directory that has the examples of the repository.
 
-    def __init__(self, folder: Path) -> None:
+    The programs are those of an environment, or of this one.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         (folder / "examples").symlink_to(ROOT / "examples")
+        self.environment = dict(environment or self.from_sources())
+
+    def from_sources(self) -> dict[str, str]:
+        """An environment in which Headgate is this tree."""
         for name, words in {"headgate": "-m headgate", "python": ""}.items():
             program = self.save(f"bin/{name}", f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
             program.chmod(0o755)
-        path = f"{folder}/bin:{os.environ['PATH']}"
-        self.environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src")}
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
+        return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src")}
 
     def save(self, name: str, text: str) -> Path:
         """Save a file that a page shows."""
