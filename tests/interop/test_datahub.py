@@ -18,7 +18,7 @@ from job_runs import Bench
 from messages import canal
 from oms_formats import OMS_FORMATS
 from pyspark.sql import SparkSession
-from ticdc_messages import ddl, ticdc
+from ticdc_messages import TSO, ddl, ticdc, watermark
 
 from headgate.arrow.headers import ID_HEADER
 from headgate.cli.main import cli
@@ -126,6 +126,24 @@ def test_ddl_that_a_format_broadcasts_reaches_every_active_shard(
     got = {n: [b"ALTER" in r.value for r in each].count(True)
            for n, each in server.by_shard("broadcast").items()}  # fmt: skip
     assert {"0": 0, "1": 1, "2": 1, "3": 1} == got
+
+
+def test_a_watermark_reaches_every_active_shard_behind_the_changes_before_it(
+    server: DataHubServer, bench: Bench
+) -> None:
+    server.create_topic("watermarks", shards=3)
+    bench.put("a.jsonl", *(ticdc(n, n) for n in range(1, 7)), watermark(6), ticdc(7, 7))
+
+    format = "canal-json:ticdc&enable-tidb-extension=true&partition=index-value"
+    bench.run(sinks=[{"uri": sink_uri(server, "watermarks", format)}])
+
+    for records in server.by_shard("watermarks").values():
+        bodies = [json.loads(record.value) for record in records]
+        (at,) = [n for n, body in enumerate(bodies) if body["type"] == "TIDB_WATERMARK"]
+        assert TSO + 6 == bodies[at]["_tidb"]["watermarkTs"]
+        assert all(body["_tidb"]["commitTs"] > TSO + 6 for body in bodies[at + 1 :])
+    assert 3 == len(server.by_shard("watermarks"))
+    assert 7 + 3 == len(server.records("watermarks"))
 
 
 def faults(seed: int) -> Iterator[Fault | None]:

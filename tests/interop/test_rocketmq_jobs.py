@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable
 from job_runs import once
 from messages import canal
 from paths import FEED
@@ -86,6 +87,39 @@ def test_every_format_of_oms_goes_through_rocketmq_and_back(
     assert wanted == changes(events_in(dialect, tmp_path / "out"))
     assert 0 == back.totals.dead_letters
     assert there.totals.messages > 0
+
+
+def test_rocketmq_to_delta_tables_that_equal_the_feed(
+    rocketmq: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    (feed,) = FEED.glob("canal-json.canal.*")
+    for folder in ("in", "there", "landed", "direct"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "in" / feed.name).write_bytes(feed.read_bytes())
+    direct, queued = f"{tmp_path}/direct/lake", f"{tmp_path}/landed/lake"
+    files = f"file://{tmp_path}/in?protocol=canal-json:canal"
+    topic = f"{rocketmq.uri('to-delta')}protocol=canal-json:canal"
+
+    once(spark, tmp_path / "direct", files, f"delta://{direct}")
+    once(spark, tmp_path / "there", files, f"{topic}&partition-num=4")
+    landed = once(spark, tmp_path / "landed", topic, f"delta://{queued}")
+
+    tables = sorted(
+        str(path.parent.relative_to(direct)) for path in Path(direct).glob("shop/*/_delta_log")
+    )
+    assert tables
+    assert 0 == landed.totals.dead_letters
+    for table in tables:
+        wanted, got = (rows_of(f"{lake}/{table}") for lake in (direct, queued))
+        assert wanted
+        assert wanted == got
+
+
+def rows_of(path: str) -> list[dict[str, Any]]:
+    """A table's rows without what Headgate adds to them, by their key."""
+    rows = DeltaTable(path).to_pyarrow_table().to_pylist()
+    own = [{name: value for name, value in row.items() if name[:1] != "_"} for row in rows]
+    return sorted(own, key=lambda row: str(row["id"]))
 
 
 def test_lag_is_told_by_status_and_once_reads_all_in_batches(

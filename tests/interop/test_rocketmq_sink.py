@@ -19,6 +19,7 @@ from packed_steps import step_of
 from pyspark.sql import SparkSession
 from rocketmq_server import ADMIN, Received, Server
 from server_process import free_ports
+from ticdc_messages import TSO, ticdc, watermark
 
 from headgate.arrow.headers import to_text
 from headgate.config.uris import parse_sink
@@ -143,6 +144,31 @@ def test_ddl_goes_to_every_queue(bench: Bench, rocketmq: Server) -> None:
     # The key has frames, and is no text.
     assert all(m.properties["headgate-key"].startswith("base64:") for m in messages)
     assert {None} == {m.keys for m in messages}
+
+
+def test_a_watermark_goes_to_every_queue_behind_the_changes_before_it(
+    bench: Bench, rocketmq: Server
+) -> None:
+    bench.put("a.jsonl", *(ticdc(n, n) for n in range(1, 7)), watermark(6), ticdc(7, 7))
+
+    uri = rocketmq.uri("with-watermarks")
+    run(
+        bench,
+        f"{uri}protocol=canal-json:ticdc&enable-tidb-extension=true"
+        "&partition=index-value&partition-num=3",
+    )
+
+    queues: dict[int, list[str]] = {}
+    for message in received(rocketmq, "with-watermarks"):
+        body = json.loads(message.body)
+        row = body["data"][0]["id"] if body["data"] else str(body["_tidb"]["watermarkTs"] - TSO)
+        queues.setdefault(message.queue, []).append(f"{body['type']} {row}")
+    assert [0, 1, 2] == sorted(queues)
+    for each in queues.values():
+        assert {"INSERT 7"} >= set(each[each.index("TIDB_WATERMARK 6") + 1 :])
+    assert {f"INSERT {n}" for n in range(1, 8)} | {"TIDB_WATERMARK 6"} == {
+        name for each in queues.values() for name in each
+    }
 
 
 def test_topics_are_created_by_table_and_existing_ones_keep_their_queues(
