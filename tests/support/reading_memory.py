@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from headgate.mysql.compilation import ROW_LOOPS
 from headgate.mysql.connection import Connection, Start
 from headgate.mysql.reader import read_binlog
 
@@ -40,6 +41,7 @@ def main() -> None:
     connection = Connection(
         host="127.0.0.1", port=int(port), user=user, password=os.environ["PASSWORD"]
     )
+    ROW_LOOPS.prepare()  # the compiler's memory is not that of rows
     before, rows = peak(), 0
     for batch in read_binlog(connection, Start(file, int(pos)), 4_000_077):
         rows += sum(events.num_rows for events in batch.events)

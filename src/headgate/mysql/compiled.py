@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headgate.mysql import float_kernel, kernel, position_kernel, values
 from headgate.mysql.errors import malformed
-from headgate.mysql.images import Cells, Layout, Walked, column_texts
+from headgate.mysql.images import Cells, Data, Layout, Walked, column_texts
 from headgate.mysql.values import (
     BITS,
     COPY,
@@ -56,7 +56,7 @@ LONGEST = {
 """The most characters of a value."""
 
 
-def walk(data: bytes, ends: Any, layouts: Sequence[Layout]) -> Walked:
+def walk(data: Data, ends: Any, layouts: Sequence[Layout]) -> Walked:
     """Find the values in the rows of events, as `images.walk` does."""
     octets = np.frombuffer(data, np.uint8)
     sizes = np.array([size for layout in layouts for size in layout.sizes], np.int64)
@@ -111,7 +111,7 @@ class _Program:
         return room
 
 
-def texts(data: bytes, cells: Cells, layout: Layout) -> pa.Array:
+def texts(data: Data, cells: Cells, layout: Layout) -> pa.Array:
     """The values of an image as text, row by row, as `images.texts` gives them."""
     program: _Program | None = getattr(layout, "program", None)
     if program is None:

@@ -182,10 +182,12 @@ class EventStream:
             body = read(size - 1)
             if head[4] == 0:
                 if size == MOST_IN_PACKET:
-                    body += self._rest()
+                    body = self._with_rest(body)
                 if body[4] == FORMAT_DESCRIPTION:
                     self._checksum = checksum_size(body)
-                yield body[: -self._checksum] if self._checksum else body
+                if self._checksum:
+                    body = body[: -self._checksum]  # a large event is not kept twice
+                yield body
             elif head[4] == 0xFE:
                 return
             else:
@@ -216,12 +218,15 @@ class EventStream:
             parts.append(part)
             missing -= len(part)
         whole = b"".join(parts)
-        self._buffer, self._at = whole, size
+        if size > READ_BUFFER:
+            self._buffer, self._at = whole[size:], 0
+        else:
+            self._buffer, self._at = whole, size
         return whole[:size]
 
-    def _rest(self) -> bytes:
-        """The further packets of an event that is larger than one."""
-        parts = []
+    def _with_rest(self, first: bytes) -> bytes:
+        """An event that is larger than a packet, of which this is the first."""
+        parts = [first]
         while True:
             head = self._read(4)
             size = head[0] | head[1] << 8 | head[2] << 16

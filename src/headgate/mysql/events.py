@@ -50,7 +50,7 @@ class Query(NamedTuple):
     sql: str
 
 
-def packed_int(data: bytes, at: int) -> tuple[int, int]:
+def packed_int(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """A length-encoded integer, and where it ends.
 
     >>> packed_int(b"\\xfc\\x01\\x02", 0)

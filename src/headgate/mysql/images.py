@@ -23,6 +23,8 @@ from headgate.mysql.values import Reader
 NULL, ABSENT, PARTIAL = -1, -2, 1 << 40
 """Instead of a length: NULL, and a value that the binlog does not have. PARTIAL is added to the
 length of a partial JSON update."""
+Data = bytes | memoryview
+"""The rows of events; those of a large event are not copied."""
 
 
 class Layout:
@@ -56,7 +58,7 @@ class Walked(NamedTuple):
 
 
 def walk(
-    data: bytes, ends: Sequence[int], layouts: Sequence[Layout], json_columns: int | None = None
+    data: Data, ends: Sequence[int], layouts: Sequence[Layout], json_columns: int | None = None
 ) -> Walked:
     """Find the values in the rows of events, which end at `ends`.
 
@@ -93,7 +95,7 @@ def walk(
     )
 
 
-def _walk_image(data: bytes, at: int, layout: Layout, starts: list[int], lengths: list[int]) -> int:
+def _walk_image(data: Data, at: int, layout: Layout, starts: list[int], lengths: list[int]) -> int:
     nulls = int.from_bytes(data[at : at + layout.null_bytes], "little")
     at += layout.null_bytes
     for size in layout.sizes:
@@ -112,13 +114,13 @@ def _walk_image(data: bytes, at: int, layout: Layout, starts: list[int], lengths
     return at
 
 
-def _partial_columns(data: bytes, at: int, json_columns: int) -> tuple[bytes, int]:
+def _partial_columns(data: Data, at: int, json_columns: int) -> tuple[bytes, int]:
     """Which JSON columns of a row are partial updates, as bits, and where that ends."""
     options, at = packed_int(data, at)
     if not options & 1:
         return b"", at
     end = at + (json_columns + 7) // 8
-    return data[at:end], end
+    return bytes(data[at:end]), end
 
 
 def _mark_partial(partial: bytes, layout: Layout, lengths: list[int]) -> None:
@@ -150,7 +152,7 @@ def completed(after: Cells, after_layout: Layout, before: Cells, before_layout: 
     )
 
 
-def texts(data: bytes, cells: Cells, layout: Layout) -> pa.Array:
+def texts(data: Data, cells: Cells, layout: Layout) -> pa.Array:
     """The values of an image as text, row by row."""
     width = len(layout.columns)
     values: list[str | None] = [None] * cells.starts.size
@@ -159,12 +161,12 @@ def texts(data: bytes, cells: Cells, layout: Layout) -> pa.Array:
     return pa.array(values, pa.string())
 
 
-def column_texts(data: bytes, cells: Cells, at: int, reader: Reader) -> list[str | None]:
+def column_texts(data: Data, cells: Cells, at: int, reader: Reader) -> list[str | None]:
     """The values of one column."""
     text = reader.text
     try:
         return [
-            None if length < 0 else text(data[start : start + length])
+            None if length < 0 else text(bytes(data[start : start + length]))
             for start, length in zip(cells.starts[:, at].tolist(), cells.lengths[:, at].tolist())
         ]
     except UnicodeDecodeError:
@@ -172,7 +174,7 @@ def column_texts(data: bytes, cells: Cells, at: int, reader: Reader) -> list[str
 
 
 def resolve_partial(
-    data: bytes, after: Cells, after_layout: Layout, before: Cells, before_layout: Layout
+    data: Data, after: Cells, after_layout: Layout, before: Cells, before_layout: Layout
 ) -> dict[tuple[int, int], str]:
     """The texts of partially updated JSON values, by row and column of the after image.
 
@@ -188,8 +190,8 @@ def resolve_partial(
             old, old_start = int(before.lengths[row, place]), int(before.starts[row, place])
         after.lengths[row, at] = ABSENT
         if old >= 0:
-            document = parsed(data[old_start : old_start + old])
-            json_texts[row, at] = dumped(updated(document, data[start : start + length]))
+            document = parsed(bytes(data[old_start : old_start + old]))
+            json_texts[row, at] = dumped(updated(document, bytes(data[start : start + length])))
             after.lengths[row, at] = NULL
     return json_texts
 

@@ -19,6 +19,7 @@ from headgate.mysql.events import HEADER_SIZE, packed_int, uncompressed
 from headgate.mysql.images import (
     ABSENT,
     Cells,
+    Data,
     Layout,
     Walked,
     completed,
@@ -109,7 +110,7 @@ class RowsEvent(NamedTuple):
     """A rows event: what its rows are, and their bytes."""
 
     group: RowGroup
-    data: bytes | memoryview
+    data: Data
 
 
 def table_id(event: bytes) -> int:
@@ -126,7 +127,7 @@ def read_rows(event: bytes, kind: RowsType, table: TableReader) -> RowsEvent:
     if width != len(table.names):
         raise malformed("a rows event has another number of columns than its table map")
     end = at + (width + 7) // 8 * (2 if kind.op == UPDATE else 1)
-    data: bytes | memoryview = memoryview(event)[end:]
+    data: Data = memoryview(event)[end:]
     if kind.compressed:
         data = uncompressed(bytes(data))
     return RowsEvent(table.group(kind, event[at:end]), data)
@@ -142,9 +143,9 @@ class Images(NamedTuple):
     """The columns that the binlog does not have, as a JSON object."""
 
 
-def read_images(group: RowGroup, parts: Sequence[bytes | memoryview]) -> Images:
+def read_images(group: RowGroup, parts: Sequence[Data]) -> Images:
     """The rows of events of one group."""
-    data = bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
     table = group.table
     layouts = [table.layout(present) for present in (group.before, group.after) if present]
@@ -157,7 +158,7 @@ def read_images(group: RowGroup, parts: Sequence[bytes | memoryview]) -> Images:
     return _images(group, data, layouts, walked)
 
 
-def _images(group: RowGroup, data: bytes, layouts: list[Layout], walked: Walked) -> Images:
+def _images(group: RowGroup, data: Data, layouts: list[Layout], walked: Walked) -> Images:
     print_texts: Any = texts if _compiled() is None else _compiled().texts
     rows = sum(walked.counts)
     before = after = pa.nulls(rows, TEXT_MAP)
