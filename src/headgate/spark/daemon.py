@@ -4,11 +4,12 @@ At a session's end Spark closes the Unix sockets of idle workers, and each says 
 error with a traceback, as if something had failed. Here they end in silence.
 
 The modules that HEADGATE_PRELOAD names are imported before the first worker is forked, so that no
-worker has to.
+worker has to, nor looks at them when it collects garbage.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -35,6 +36,7 @@ def preload() -> None:
 
 if __name__ == "__main__":
     preload()
+    gc.freeze()
     daemon: Any = pyspark.daemon
     daemon.traceback = SimpleNamespace(print_exc=print_exc, format_exc=traceback.format_exc)
     daemon.manager()

@@ -125,8 +125,8 @@ def _places(data: bytes) -> tuple[Any, Any]:
 
 def _numbers(data: Any, at: Any, type: str) -> Any:
     """The numbers at these places."""
-    width = np.arange(np.dtype(type).itemsize)
-    return data[at[:, None] + width].view(type)[:, 0].astype(np.int64)
+    at_each_byte = np.ndarray(max(0, len(data) + 1 - np.dtype(type).itemsize), type, data, 0, (1,))
+    return at_each_byte[at].astype(np.int64)
 
 
 def _between(data: pa.Buffer, starts: Any, ends: Any) -> pa.Array:
