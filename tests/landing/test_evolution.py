@@ -71,9 +71,9 @@ def short(operation: Operation) -> str:
     """An operation in one line, with the columns that do not stay as they are."""
     name = operation.table.table
     match operation:
-        case CreateLanded(shape=shape):
-            columns = ", ".join(f"{c.name} {c.type}" for c in shape.columns)
-            return f"create {name} ({columns}) key {','.join(shape.key)}"
+        case CreateLanded(shape=shape, with_rows=grown):
+            with_rows = "" if grown is None else f", with rows {described(grown.shape)}"
+            return f"create {name} {described(shape)}{with_rows}"
         case AddColumns(columns=columns):
             return f"add {name}: " + ", ".join(f"{c.name} {c.type}" for c in columns)
         case Rewrite(shape=shape):
@@ -91,6 +91,11 @@ def short(operation: Operation) -> str:
             return f"park {name}: {reason}"
         case Warn(reason=reason):
             return f"warn {name}: {reason}"
+
+
+def described(shape: TableShape) -> str:
+    each = ", ".join(f"{c.name} {c.type}" for c in shape.columns)
+    return f"({each}) key {','.join(shape.key)}"
 
 
 def selected(operation: Rewrite | MoveTable) -> str:
@@ -200,10 +205,10 @@ STATEMENTS = {
     # Tables
     "CREATE TABLE v (id INT PRIMARY KEY, b BIT(1))": ["create v (id int, b boolean) key id"],
     "CREATE TABLE IF NOT EXISTS t (id INT)": [],
-    # Rows came before the statement: columns that only they have stay.
-    "CREATE TABLE t (id INT PRIMARY KEY)": [
-        "create t (id int, amount decimal(10,2), note string, state string, seen timestamp_ntz) "
-        "key id"
+    # Where rows came before the statement, their columns stay.
+    "CREATE TABLE t (id INT PRIMARY KEY, z INT)": [
+        "create t (id int, z int) key id, with rows (id bigint, amount decimal(10,2), note string, "
+        "state string, seen timestamp_ntz, z int) key id"
     ],
     "CREATE TABLE v LIKE u": ["create v (id int, n int) key id"],
     "CREATE TABLE v AS SELECT * FROM t": [],  # its rows will tell the columns

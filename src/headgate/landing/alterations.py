@@ -68,23 +68,6 @@ def take_columns(contents: Contents, after: TableShape, context: Context) -> Non
         raise NotComputable(f"the copy that took its place is not landed, and adds {names}")
 
 
-def take_created(contents: Contents, created: TableShape, context: Context) -> None:
-    """Give a table, of which rows came before its CREATE, the columns of that.
-
-    A column that only the rows have stays: the statement that adds it is yet to come. NotComputable
-    says why a type cannot become that of the CREATE.
-    """
-    for new in created.columns:
-        place = contents.find(new.source_name)
-        if place is None:
-            contents.put(constant_column(new, None))
-            continue
-        old = contents.columns[place].landed
-        if old.mysql is not None and new.mysql != old.mysql:
-            _convert(contents, place, msgspec.structs.replace(new, name=old.name), context)
-    contents.key = created.key
-
-
 def _add_column(contents: Contents, change: AddColumn, context: Context) -> None:
     contents.applied = contents.find(change.column.name, renamed=False) is None
     if not contents.applied:

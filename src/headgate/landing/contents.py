@@ -106,6 +106,21 @@ class Contents:
         if position is not None:
             self.move(len(self.columns) - 1, position)
 
+    def take_new(self, shape: TableShape | None) -> None:
+        """Add the columns of a shape that are not there; they are NULL in all rows."""
+        for column in () if shape is None else shape.columns:
+            if self.find(column.source_name) is None:
+                self.put(constant_column(column, None))
+
+    def name_of_two(self) -> str | None:
+        """The name that two columns have, of which one was there and the other was renamed."""
+        names: set[str] = set()
+        for name in (column.landed.name for column in self.columns):
+            if name.lower() in names:
+                return name
+            names.add(name.lower())
+        return None
+
     def move(self, place: int, position: Position) -> None:
         """Move a column behind another, or to the front."""
         column = self.columns.pop(place)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from headgate.core.errors import shown
-from headgate.landing.alterations import alter, take_columns, take_created
+from headgate.landing.alterations import alter, take_columns
 from headgate.landing.contents import Contents, constant_column
 from headgate.landing.mysql_times import NotComputable
 from headgate.landing.operations import (
@@ -19,6 +19,7 @@ from headgate.landing.operations import (
     Describe,
     Discard,
     Empty,
+    Grown,
     MoveTable,
     Operation,
     Park,
@@ -116,6 +117,8 @@ def follow(landed: TableShape, wanted: TableShape, rules: Rules) -> list[Operati
 def in_place(contents: Contents, landed: TableShape) -> list[Operation]:
     """How a landed table becomes what its own rows make of it."""
     shape = contents.shape(landed.table)
+    if landed.dropped or landed.reappeared:
+        shape = msgspec.structs.replace(shape, reappeared=True)
     known = {column.name: column for column in landed.columns}
     stays = [column for column in contents.columns if column.landed.name in known]
     new = [column for column in contents.columns if column.landed.name not in known]
@@ -131,6 +134,19 @@ def in_place(contents: Contents, landed: TableShape) -> list[Operation]:
     return []
 
 
+def grown(landed: TableShape, created: TableShape | None) -> Grown:
+    """A landed table with rows that are newer than the statement that creates it.
+
+    Its columns stay: what gave them their names and types, if not this statement, is yet to come.
+    """
+    contents = Contents.of(landed)
+    contents.take_new(created)
+    if created is not None:
+        names = {column.name: column.source_name for column in created.columns}
+        contents.set_key(tuple(names[name] for name in created.key))
+    return Grown(contents.shape(landed.table), contents.select())
+
+
 def is_same(one: TableShape, other: TableShape) -> bool:
     """Whether two shapes have the same columns, in any order, and the same key."""
     columns = [{column.name: column for column in shape.columns} for shape in (one, other)]
@@ -144,8 +160,8 @@ class _Plan:
         self.context, self.rules, self.tables = context, context.rules, context.tables
         self.contents: dict[TableId, Contents | None] = {}
         """What will be under each name that was touched; None: no table."""
-        self.recreated: set[TableId] = set()
-        """Tables that are created though they are there."""
+        self.grown: dict[TableId, Grown] = {}
+        """Tables that are created though they are there, if their rows stay."""
 
     def apply(self, change: SchemaChange) -> None:
         """Go on by one change."""
@@ -177,24 +193,14 @@ class _Plan:
             return
         shape = self.created_shape(change)
         if contents is not None and self.rules.only_grow:
-            for column in () if shape is None else shape.columns:
-                if contents.find(column.source_name) is None:
-                    contents.put(constant_column(column, None))
-        elif contents is not None and is_there and not change.or_replace:
-            self.recreated.add(change.table)
-            self.recreate(contents, shape)
-        elif shape is not None:
+            contents.take_new(shape)
+            return
+        if contents is not None and landed is not None and is_there and not change.or_replace:
+            self.grown[change.table] = grown(landed, shape)
+        if shape is not None:
             self.contents[change.table] = Contents.empty(shape)
         elif contents is not None:
             contents.clear()
-
-    def recreate(self, contents: Contents, shape: TableShape | None) -> None:
-        """Give a table that is there the columns that it is created with."""
-        try:
-            if shape is not None:
-                take_created(contents, shape, self.context)
-        except NotComputable as error:
-            contents.fail(str(error), self.rules.park)
 
     def created_shape(self, change: CreateTable) -> TableShape | None:
         """The shape of a new table; None where its columns are not known before its rows."""
@@ -269,11 +275,14 @@ class _Plan:
             if contents is None:
                 continue
             text = self.context.statement.text
+            if (twice := contents.name_of_two()) is not None:
+                reason = f"column {shown(twice)} is there: rows that have it came before"
+                contents.fail(reason, self.rules.park)
             warnings += [Warn(table, text, warning) for warning in contents.warnings]
             if contents.problem is not None:
                 writing.append(self.parked(table, contents.problem))
                 stuck[contents.origin or table] = contents.problem
-            elif self.tables.takes(table):
+            elif self.tables.takes(table) and twice is None:
                 writing += self.written(table, self.finished(table, contents))
         moved = {each.table for each in writing if isinstance(each, MoveTable)}
         gone = [table for table, contents in self.contents.items() if contents is None]
@@ -306,9 +315,9 @@ class _Plan:
         position = self.context.statement.position
         if self.rules.log and landed is not None:
             return follow(landed, shape, self.rules)
-        if table in self.recreated:
-            return [CreateLanded(table, shape, position, contents.select())]
         if contents.origin is None or self.rules.log:
+            if table in self.grown:
+                return [CreateLanded(table, shape, position, self.grown[table])]
             if landed is not None and is_same(landed, shape) and not landed.dropped:
                 return [Empty(table, shape, position)]
             return [CreateLanded(table, shape, position)]
@@ -325,7 +334,7 @@ class _Plan:
             return [Discard(table)]
         if landed.dropped:
             return []
-        return [Describe(table, msgspec.structs.replace(landed, dropped=True))]
+        return [Describe(table, msgspec.structs.replace(landed, dropped=True, reappeared=False))]
 
     def parked(self, table: TableId, reason: str) -> Park:
         remedy = (

@@ -32,15 +32,22 @@ class ColumnSource(msgspec.Struct, frozen=True):
     """That value as canonical text; None is NULL."""
 
 
+class Grown(msgspec.Struct, frozen=True):
+    """A table with further columns, and where its columns come from, by name."""
+
+    shape: TableShape
+    select: dict[str, ColumnSource]
+
+
 class CreateLanded(_Operation, frozen=True):
     """Create a table. Where it exists, rows before the position go, and it gets these columns."""
 
     shape: TableShape
     position: str
-    select: dict[str, ColumnSource] | None = None
-    """Of a table that is there and was not dropped: where columns come from, by name. Rows whose
-    places do not compare with the position stay then: a table is not created while it is there, so
-    they came later, in another partition."""
+    with_rows: Grown | None = None
+    """Of a table that is there and was not dropped, where it has rows whose places do not compare
+    with the position: a table is not created while it is there, so they came later, in another
+    partition, and stay."""
 
 
 class AddColumns(_Operation, frozen=True):

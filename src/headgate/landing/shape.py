@@ -60,6 +60,8 @@ class TableShape(msgspec.Struct, frozen=True, omit_defaults=True):
     key: tuple[str, ...] = ()
     dropped: bool = False
     """Whether the source no longer has it."""
+    reappeared: bool = False
+    """Whether rows came after it was dropped, and no statement that creates it again."""
 
     @property
     def names(self) -> list[str]:

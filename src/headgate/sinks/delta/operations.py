@@ -19,6 +19,7 @@ from headgate.landing.operations import (
     CreateLanded,
     Describe,
     Empty,
+    Grown,
     MoveTable,
     Rewrite,
 )
@@ -33,6 +34,7 @@ from headgate.sinks.delta.table import (
     DELETED,
     POSITION,
     LandedTable,
+    TableError,
     Token,
     create,
 )
@@ -50,8 +52,8 @@ def change_table(
     column whose values cannot be converted: the table is as it was then.
     """
     table = operation.to if isinstance(operation, MoveTable) else operation.table
-    shape = operation.shape
     landed = lake.opened(table)
+    shape = shape_after(operation, landed)
     if landed is None:
         if isinstance(operation, CreateLanded):
             remember_truncate(lake, table, operation.position)
@@ -83,17 +85,38 @@ def change_rows(
         move(lake, operation, landed, token, versions)
     elif isinstance(operation, Rewrite):
         rewrite(lake, landed, landed, shape, operation.select, token)
+    elif isinstance(operation, CreateLanded) and (grown := operation.with_rows) is not None:
+        if has_newer_rows(landed, operation.position):
+            if landed.shape.reappeared:
+                raise TableError(
+                    "it was dropped, and rows came before it was created again: which of its rows "
+                    "are of the dropped table is not known",
+                    "remove those from it, then run `headgate tables resume` for it",
+                )
+            create_again(lake, landed, grown, operation.position, token)
+        else:
+            empty(lake, landed, shape, operation.position, token)
     elif isinstance(operation, AddColumns):
         new = [c for c in operation.columns if c.name not in landed.schema.names]
         if new:
             columns = pa.schema([(column.name, arrow_type(column.type)) for column in new])
             landed.add_columns(columns, token)
     else:
-        select = operation.select if isinstance(operation, CreateLanded) else None
-        if select is not None:
-            create_again(lake, landed, shape, operation.position, select, token)
-        else:
-            empty(lake, landed, shape, operation.position, token)
+        empty(lake, landed, shape, operation.position, token)
+
+
+def shape_after(operation: Change, landed: LandedTable | None) -> TableShape:
+    """The shape of a table when an operation is done, and so also when it comes again."""
+    if isinstance(operation, CreateLanded) and landed is not None:
+        grown = operation.with_rows
+        if grown is not None and has_newer_rows(landed, operation.position):
+            return grown.shape
+    return operation.shape
+
+
+def has_newer_rows(landed: LandedTable, position: str) -> bool:
+    """Whether a table has rows that are not known to be older than a position."""
+    return landed.has_rows and landed.rows([POSITION], f"NOT {older(position)}").num_rows > 0
 
 
 def rewrite(
@@ -162,23 +185,21 @@ def move(
 def create_again(
     lake: Lake,
     landed: LandedTable,
-    shape: TableShape,
+    grown: Grown,
     position: str,
-    select: Mapping[str, ColumnSource],
     token: Token | None,
 ) -> None:
-    """Remove the rows that are known to be older than a position, and convert the others."""
-    gone = older(position)
+    """Remove the rows that are known to be older than a position; the others get more columns."""
+    gone, shape = older(position), grown.shape
+    remember_truncate(lake, shape.table, position)
     if lake.options.deletes == "soft" and DELETED in landed.schema.names:
         marks = {DELETED: "true", POSITION: sql.text(position)}
         landed.update(marks, f"{gone} AND {DELETED} IS NOT TRUE", None)
         landed = landed.again()
-        remember_truncate(lake, shape.table, position)
-        rewrite(lake, landed, landed, shape, select, token)
+        rewrite(lake, landed, landed, shape, grown.select, token)
         return
-    kept = landed.rows(None, f"NOT {gone}").to_batches() if landed.has_rows else []
-    batches = [converted_rows(lake, batch, shape, select) for batch in kept]
-    remember_truncate(lake, shape.table, position)
+    kept = landed.rows(None, f"NOT {gone}").to_batches()
+    batches = [converted_rows(lake, batch, shape, grown.select) for batch in kept]
     landed.overwrite(lake.schema(shape), iter(batches), token)
 
 
