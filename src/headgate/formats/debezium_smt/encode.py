@@ -96,7 +96,7 @@ def make_encoder(dialect: str, options: Options) -> Encode:
     if oms:
         reject_debezium_options("oms-smt", options)
     schemas = not oms and options.schemas_enable is not False
-    rows = row_writer(oms, schemas, options)
+    rows = with_key_changes(row_writer(oms, schemas, options))
     others = oms_encoder(True, False) if oms else auxiliary(options.topic_prefix, schemas)
     own_fields = make_own_fields(options.add_fields_prefix)
     mode = options.delete_tombstone_handling_mode
@@ -134,13 +134,13 @@ def make_encoder(dialect: str, options: Options) -> Encode:
 Keyed = tuple[list[Record], Any]
 """The messages of a row, and the values of its key."""
 HEARTBEAT_CODES = ("database", "table", "event-time", "emit-time")
+RowWriter = Callable[[Event, list[Added], bool, list[str]], Keyed]
+"""(row, its added fields, whether this format decoded it, losses) to its messages."""
 replace = msgspec.structs.replace
 
 
-def row_writer(
-    oms: bool, schemas: bool, options: Options
-) -> Callable[[Event, list[Added], bool, list[str]], list[Record]]:
-    """A function from a row, its added fields and whether this format decoded it to messages."""
+def row_writer(oms: bool, schemas: bool, options: Options) -> RowWriter:
+    """The function that writes rows."""
     plans = {
         same_dialect: oms_planner(same_dialect) if oms else planner(options, schemas, same_dialect)
         for same_dialect in (False, True)
@@ -150,22 +150,6 @@ def row_writer(
     reserved: BoundedCache[tuple[str, ...], frozenset[str]] = BoundedCache(
         lambda names: frozenset(n for n in names if is_metadata(n, options.add_fields_prefix))
     )
-
-    def rows(
-        event: Event, fields: list[Added], same_dialect: bool, lost: list[str]
-    ) -> list[Record]:
-        if event.op != "update" or not changes_key(event):
-            return records_of(event, fields, same_dialect, lost)[0]
-        lost.append("key-change")
-        deletes, old = records_of(
-            replace(event, op="delete", after=None), fields, same_dialect, lost
-        )
-        inserts, new = records_of(
-            replace(event, op="insert", before=None), fields, same_dialect, lost
-        )
-        if not deletes:
-            lost.append("row")
-        return [*with_header(deletes, NEW_KEY, new), *with_header(inserts, OLD_KEY, old)]
 
     def records_of(event: Event, fields: list[Added], same_dialect: bool, lost: list[str]) -> Keyed:
         layout = plans[event.format in CONNECT_FORMATS](event.types).of(event)
@@ -208,6 +192,28 @@ def row_writer(
         if is_delete and mode == "rewrite-with-tombstone" and key is not None and not followed:
             records.append(Record(None, key))
         return records, values
+
+    return records_of
+
+
+def with_key_changes(records_of: RowWriter) -> Callable[..., list[Record]]:
+    """The function that writes a change of the key as a delete and an insert."""
+
+    def rows(
+        event: Event, fields: list[Added], same_dialect: bool, lost: list[str]
+    ) -> list[Record]:
+        if event.op != "update" or not changes_key(event):
+            return records_of(event, fields, same_dialect, lost)[0]
+        lost.append("key-change")
+        deletes, old = records_of(
+            replace(event, op="delete", after=None), fields, same_dialect, lost
+        )
+        inserts, new = records_of(
+            replace(event, op="insert", before=None), fields, same_dialect, lost
+        )
+        if not deletes:
+            lost.append("row")
+        return [*with_header(deletes, NEW_KEY, new), *with_header(inserts, OLD_KEY, old)]
 
     return rows
 
