@@ -643,3 +643,37 @@ def test_a_table_that_was_dropped_is_empty_when_it_is_created_again(tmp_path: Pa
     ]
 
     assert [] == land(tmp_path, "canal-json", batches).tables[("shop", "orders")]
+
+
+def test_with_try_evolve_all_rows_around_the_drop_of_their_table_stay(tmp_path: Path) -> None:
+    types = {"id": "bigint"}
+    batches = [
+        [canal_created(0, 7_000), canal_row(0, {"id": "1"}, types)],
+        [canal_ddl(1, "ERASE", "DROP TABLE orders", 8_000)],
+        [canal_row(1, {"id": "2"}, types)],
+        [canal_created(2, 9_000)],
+    ]
+
+    done = land(tmp_path, "canal-json", batches, None, {"schema_change": "try_evolve"})
+
+    assert [] == done.parked
+    assert [1, 2] == sorted(row["id"] for row in landed_rows(done))
+
+
+def test_in_a_log_a_column_that_is_renamed_to_one_that_is_there_stops_nothing(
+    tmp_path: Path,
+) -> None:
+    create = "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)"
+    rename = "ALTER TABLE orders CHANGE a b INT"
+    types = {"id": "bigint", "b": "int"}
+    batches = [
+        [canal_row(0, {"id": "1", "b": "5"}, types)],
+        [canal_ddl(0, "CREATE", create, 7_000)],
+        [canal_ddl(1, "ALTER", rename, 7_000)],
+        [canal_row(1, {"id": "2", "b": "6"}, types)],
+    ]
+
+    done = land(tmp_path, "canal-json", batches, None, {"mode": "log"})
+
+    assert [] == done.parked
+    assert [5, 6] == sorted(row["b"] for row in landed_rows(done))

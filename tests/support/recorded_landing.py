@@ -165,7 +165,9 @@ def check_landed(recording: Recording, root: Path) -> None:
     ]
 
     assert wrong == []
-    letters = [text for _, text in found.dead_letters if not text.startswith("'live.t_nokey': ")]
-    assert letters == []
+    dead_letters = [
+        text for _, text in found.dead_letters if not text.startswith("'live.t_nokey': ")
+    ]
+    assert dead_letters == []
     assert "smt" in recording.name or found.dead_letters == []
     assert found.parked in ([], ["live.dp"])

@@ -275,7 +275,8 @@ class _Plan:
             if contents is None:
                 continue
             text = self.context.statement.text
-            if (twice := contents.name_of_two()) is not None:
+            twice = None if self.rules.log else contents.name_of_two()
+            if twice is not None:
                 reason = f"column {shown(twice)} is there: rows that have it came before"
                 contents.fail(reason, self.rules.park)
             warnings += [Warn(table, text, warning) for warning in contents.warnings]

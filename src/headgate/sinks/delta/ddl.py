@@ -28,7 +28,7 @@ from headgate.landing.operations import (
 from headgate.landing.shape import LandedColumn, TableShape
 from headgate.sinks.delta.lake import Lake, named
 from headgate.sinks.delta.merge import ATTEMPTS
-from headgate.sinks.delta.operations import Change, change_table
+from headgate.sinks.delta.operations import Change, change_table, has_newer_rows
 from headgate.sinks.delta.table import LandedTable, TableError, Token
 from headgate.sinks.delta.task import failure
 
@@ -42,6 +42,11 @@ RESULT_SCHEMA = pa.schema(
         ("stops", pa.bool_()),
     ]
 )
+ROWS_OF_DROPPED = (
+    "it was dropped, and rows came before it was created again: which of its rows are of the "
+    "dropped table is not known"
+)
+REMOVE_ROWS = "remove those from it, then run `headgate tables resume` for it"
 REMEDY = "make the table what the source's is, for example by loading it again from a snapshot"
 
 
@@ -95,6 +100,10 @@ def change(lake: Lake, operation: Change, token: Token, versions: Mapping[str, i
     Where another writer committed in between, it is done again.
     """
     warnings: list[str] = []
+    if has_rows_of_dropped(lake, operation):
+        if lake.rules.park:
+            raise TableError(ROWS_OF_DROPPED, REMOVE_ROWS)
+        warnings.append(f"{ROWS_OF_DROPPED}; all of them stay")
     attempts = 0
     while attempts < ATTEMPTS:
         try:
@@ -111,6 +120,16 @@ def change(lake: Lake, operation: Change, token: Token, versions: Mapping[str, i
         f"{lake.location(written(operation)).uri} is being changed by another writer all the time: "
         f"{ATTEMPTS} commits failed; stop the other one"
     )
+
+
+def has_rows_of_dropped(lake: Lake, operation: Change) -> bool:
+    """Whether a table is created again that has rows of which nobody knows if they are older."""
+    if not isinstance(operation, CreateLanded) or operation.with_rows is None:
+        return False
+    landed = lake.opened(operation.table)
+    if landed is None or not landed.shape.reappeared:
+        return False
+    return has_newer_rows(landed, operation.position)
 
 
 def as_landed(lake: Lake, operation: Rewrite | MoveTable, name: str) -> Rewrite | MoveTable:

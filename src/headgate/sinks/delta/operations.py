@@ -34,7 +34,6 @@ from headgate.sinks.delta.table import (
     DELETED,
     POSITION,
     LandedTable,
-    TableError,
     Token,
     create,
 )
@@ -87,12 +86,6 @@ def change_rows(
         rewrite(lake, landed, landed, shape, operation.select, token)
     elif isinstance(operation, CreateLanded) and (grown := operation.with_rows) is not None:
         if has_newer_rows(landed, operation.position):
-            if landed.shape.reappeared:
-                raise TableError(
-                    "it was dropped, and rows came before it was created again: which of its rows "
-                    "are of the dropped table is not known",
-                    "remove those from it, then run `headgate tables resume` for it",
-                )
             create_again(lake, landed, grown, operation.position, token)
         else:
             empty(lake, landed, shape, operation.position, token)
